@@ -1,0 +1,103 @@
+"""The continuum of densities U_t^β between source and target, at every time and temperature."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from temperflow.paths.schedules import Schedule
+
+Potential = Callable[[Float[Array, ""], Float[Array, " dim"]], Float[Array, ""]]
+
+
+class Cached(eqx.Module):
+    r"""The pair $(U_1, \nabla U_1)$ at one point: all that a path ever sees of the target.
+
+    >>> import jax, jax.numpy as jnp
+    >>> cached = Cached(jnp.array(2.0), jnp.array([1.0, -1.0]))
+    >>> x = jnp.zeros(2)
+    >>> float(cached.at(x)), jax.grad(cached.at)(x).tolist()
+    (2.0, [1.0, -1.0])
+    """
+
+    energy: Float[Array, ""]
+    gradient: Float[Array, " dim"]
+
+    def at(self, x: Float[Array, " dim"]) -> Float[Array, ""]:
+        """$U_1$ as a function of x that is right in value and first derivative where it was cached.
+
+        So autodiff with respect to x passes through a path without calling the target again.
+        """
+        return self.energy + jnp.dot(self.gradient, x - jax.lax.stop_gradient(x))
+
+
+class Widening(eqx.Module):
+    r"""A source that grows on the way: $\sigma_t = \sigma_0 (R/\sigma_0)^{w(t)}$.
+
+    MATH.md section 1. Widen before the target splits the modes apart, or the outer ones could
+    be reached by teleportation only. Where w goes on past 1 the envelope goes on fading, which
+    hands the mass over to the tempered target itself before its modes part.
+
+    Args:
+        scale: $R$, the size of the domain.
+        schedule: $w$.
+    """
+
+    scale: float
+    schedule: Schedule
+
+
+class Continuum(eqx.Module):
+    r"""$U_t^\beta(x) = \beta\,\bar U_t(x) + c_t(\beta)$ (MATH.md section 1), where
+
+    $\bar U_t(x) = (1-s)\,|x|^2/2\sigma_t^2 + s\,U_1(x) + t(1-t)\,U^\theta_t(x)$ and
+    $c_t(\beta) = (1-s)\,\tfrac d2\log(2\pi\sigma_t^2/\beta)$,
+
+    so $\pi_0^\beta = N(0, \sigma_0^2/\beta)$ is normalised and $F_1(1) = -\log Z$. With the
+    source widening, its constant follows it: F stays zero for as long as only the width moves.
+
+    Args:
+        dim: $d$.
+        source_scale: $\sigma_0$.
+        schedule: $s(t)$.
+        widening: how $\sigma_t$ grows; None keeps $\sigma_0$.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Identity
+    >>> path = Continuum(dim=2, source_scale=2.0, schedule=Identity())
+    >>> cached = Cached(jnp.array(3.0), jnp.zeros(2))
+    >>> one = jnp.array(1.0)
+    >>> float(path.energy(one, 0.5 * one, jnp.zeros(2), cached))
+    1.5
+    """
+
+    dim: int = eqx.field(static=True)
+    source_scale: float
+    schedule: Schedule
+    widening: Widening | None = None
+
+    def energy(
+        self,
+        t: Float[Array, ""],
+        beta: Float[Array, ""],
+        x: Float[Array, " dim"],
+        cached: Cached,
+        potential: Potential | None = None,
+    ) -> Float[Array, ""]:
+        s = self.schedule(t)
+        log_variance = self.log_source_variance(t)
+        cold = (1.0 - s) * jnp.sum(x**2) * jnp.exp(-log_variance) / 2.0 + s * cached.at(x)
+        if potential is not None:
+            cold = cold + t * (1.0 - t) * potential(t, x)
+        constant = 0.5 * self.dim * (jnp.log(2.0 * jnp.pi / beta) + log_variance)
+        return beta * cold + (1.0 - s) * constant
+
+    def log_source_variance(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        r"""$\log\sigma_t^2$."""
+        start = 2.0 * jnp.log(jnp.asarray(self.source_scale, t.dtype))
+        if self.widening is None:
+            return start
+        growth = 2.0 * jnp.log(self.widening.scale / self.source_scale)
+        return start + growth * self.widening.schedule(t)

@@ -1,0 +1,113 @@
+"""How far along the path we are at time t: increasing maps of [0, 1] onto [0, 1]."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Schedule(eqx.Module):
+    """$s(t)$ of MATH.md section 1: increasing, $s(0) = 0$, differentiable."""
+
+    @abc.abstractmethod
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        """The progress at time t."""
+
+
+class Identity(Schedule):
+    """$s = t$, the paper's.
+
+    >>> import jax.numpy as jnp
+    >>> float(Identity()(jnp.array(0.25)))
+    0.25
+    """
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        return t
+
+
+class Exponential(Schedule):
+    r"""$s = (e^{ku} - 1)/(e^k - 1)$ with $u = (t - start)_+/(1 - start)$.
+
+    MATH.md section 1. A large rate spends most of the time where the target is still nearly
+    flat, which is where a mixture of narrow modes does its splitting.
+
+    Args:
+        rate: $k > 0$.
+        start: the time before which nothing happens.
+
+    >>> import jax.numpy as jnp
+    >>> schedule = Exponential(rate=8.0, start=0.2)
+    >>> [round(float(schedule(jnp.array(t))), 4) for t in (0.2, 0.6, 1.0)]
+    [0.0, 0.018, 1.0]
+    """
+
+    rate: float
+    start: float = 0.0
+
+    def __check_init__(self):
+        if not (self.rate > 0.0 and 0.0 <= self.start < 1.0):
+            raise ValueError(f"expected rate > 0 and 0 <= start < 1; got {self.rate}, {self.start}")
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        u = jnp.maximum(t - self.start, 0.0) / (1.0 - self.start)
+        return jnp.expm1(self.rate * u) / jnp.expm1(self.rate)
+
+
+class SmoothStep(Schedule):
+    """$3u^2 - 2u^3$ with $u = min(t/end, 1)$: done at `end`, at rest at both ends.
+
+    >>> import jax.numpy as jnp
+    >>> float(SmoothStep(end=0.4)(jnp.array(0.2)))
+    0.5
+    """
+
+    end: float
+
+    def __check_init__(self):
+        if not 0.0 < self.end <= 1.0:
+            raise ValueError(f"end lies in (0, 1]; got {self.end}")
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        u = jnp.clip(t / self.end, 0.0, 1.0)
+        return u**2 * (3.0 - 2.0 * u)
+
+
+class Tabulated(Schedule):
+    """A monotone cubic through given points: what an adapted schedule is stored as.
+
+    Piecewise cubic Hermite with the slopes of Fritsch and Butland (SIAM J. Sci. Stat. Comput. 5,
+    1984), so that an increasing table gives an increasing, continuously differentiable map.
+
+    Args:
+        times: increasing knots from 0 to 1.
+        values: non-decreasing values at the knots.
+
+    >>> import jax.numpy as jnp
+    >>> table = Tabulated(jnp.array([0.0, 0.5, 1.0]), jnp.array([0.0, 0.1, 1.0]))
+    >>> round(float(table(jnp.array(0.5))), 6)
+    0.1
+    """
+
+    times: Float[Array, " knots"]
+    values: Float[Array, " knots"]
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        widths, secants = jnp.diff(self.times), jnp.diff(self.values) / jnp.diff(self.times)
+        slopes = _monotone_slopes(widths, secants)
+        cell = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, widths.size - 1)
+        h, left = widths[cell], self.values[cell]
+        u = jnp.clip((t - self.times[cell]) / h, 0.0, 1.0)
+        a, b = slopes[cell] - secants[cell], slopes[cell + 1] - secants[cell]
+        return left + h * u * (secants[cell] + (1.0 - u) * (a * (1.0 - u) - b * u))
+
+
+def _monotone_slopes(widths: Float[Array, " cells"], secants: Float[Array, " cells"]) -> Float[Array, " knots"]:
+    """Weighted harmonic means of neighbouring secants inside, the secants themselves at the ends."""
+    left, right = secants[:-1], secants[1:]
+    weight = (widths[:-1] + 2.0 * widths[1:]) / (3.0 * (widths[:-1] + widths[1:]))
+    product = left * right
+    safe = jnp.where(product > 0.0, weight * right + (1.0 - weight) * left, 1.0)
+    inner = jnp.where(product > 0.0, product / safe, 0.0)
+    return jnp.concatenate([secants[:1], inner, secants[-1:]])
