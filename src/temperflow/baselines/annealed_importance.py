@@ -6,9 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from temperflow.baselines.geometric import GeometricPath, Point, geometric_path
-from temperflow.baselines.ladder import Schedule
+from temperflow.baselines.ladder import Ladder
 from temperflow.baselines.moves import AbstractMove, Hamiltonian, fold_keys, repeat_move
-from temperflow.baselines.tempered_smc import check_schedule, check_counts, tempered_smc
+from temperflow.baselines.options import require_counts, require_ladder
+from temperflow.baselines.tempered_smc import tempered_smc
 from temperflow.proposals.weights import (
     effective_sample_size,
     log_mean_exp,
@@ -22,12 +23,12 @@ class AnnealingInfo(eqx.Module):
     """What a run of `annealed_importance` tells beside its draws.
 
     Args:
-        schedule: the ladder and steps it ran with.
+        ladder: the levels and steps it ran with.
         acceptance: mean acceptance probability at each level above the source.
         ess: effective share of the weights after each level: where it falls, more levels are due.
     """
 
-    schedule: Schedule
+    ladder: Ladder
     acceptance: Float[Array, " levels-1"]
     ess: Float[Array, " levels-1"]
 
@@ -40,7 +41,7 @@ def annealed_importance(
     steps: int = 100,
     moves: int = 1,
     move: AbstractMove | None = None,
-    schedule: Schedule | None = None,
+    ladder: Ladder | None = None,
     source_scale: float | None = None,
     pilot: int = 256,
 ) -> tuple[Draws, AnnealingInfo]:
@@ -54,27 +55,27 @@ def annealed_importance(
         key: all the randomness.
         target: what to sample.
         n: particles, which are the draws.
-        steps: gaps of the ladder; ignored where `schedule` is given.
+        steps: gaps between levels; ignored where `ladder` is given.
         moves: local moves at each level.
         move: the local move; `Hamiltonian()` by default.
-        schedule: ladder and steps. By default those of a small tempered SMC run of other
+        ladder: levels and steps. By default those of a small tempered SMC run of other
             particles, stretched to `steps`; its calls are counted.
         source_scale: $\sigma_0$; the target's own by default.
         pilot: particles of that small run.
 
     >>> target = Target(lambda x: -0.5 * jnp.sum(x**2), dim=2, source_scale=2.0)
-    >>> schedule = Schedule(jnp.linspace(0.0, 1.0, 5), jnp.ones((4, 2)))
-    >>> draws, info = annealed_importance(jax.random.key(0), target, n=500, schedule=schedule)
+    >>> ladder = Ladder(jnp.linspace(0.0, 1.0, 5), jnp.ones((4, 2)))
+    >>> draws, info = annealed_importance(jax.random.key(0), target, n=500, ladder=ladder)
     >>> draws.energy_calls  # 500 * (1 + 4 levels * 3 leapfrog steps)
     6500
     >>> bool(abs(draws.log_evidence - jnp.log(2 * jnp.pi)) < 4 * draws.log_evidence_error)
     True
     """
     move = Hamiltonian() if move is None else move
-    check_counts(n=(n, 2), steps=(steps, 1), moves=(moves, 1), pilot=(pilot, 2))
+    require_counts(n=(n, 2), steps=(steps, 1), moves=(moves, 1), pilot=(pilot, 2))
     path = geometric_path(target, source_scale)
     calls = 0
-    if schedule is None:
+    if ladder is None:
         pilot_draws, pilot_info = tempered_smc(
             jax.random.fold_in(key, 1),
             target,
@@ -84,13 +85,11 @@ def annealed_importance(
             move=move,
             source_scale=source_scale,
         )
-        schedule = pilot_info.schedule.stretch(steps + 1)
+        ladder = pilot_info.ladder.stretch(steps + 1)
         calls = pilot_draws.energy_calls
-    check_schedule(schedule, target.dim)
-    points, log_weight, info = _anneal(
-        jax.random.fold_in(key, 0), path, move, moves, schedule, n
-    )
-    calls += n * (1 + schedule.step.shape[0] * moves * move.calls)
+    require_ladder(ladder, target.dim)
+    points, log_weight, info = _anneal(jax.random.fold_in(key, 0), path, move, moves, ladder, n)
+    calls += n * (1 + ladder.step.shape[0] * moves * move.calls)
     draws = Draws(
         points.x,
         log_weight,
@@ -114,13 +113,13 @@ def _anneal(
     path: GeometricPath,
     move: AbstractMove,
     moves: int,
-    schedule: Schedule,
+    ladder: Ladder,
     n: int,
 ) -> tuple[Point, Float[Array, " n"], AnnealingInfo]:
     start = jax.random.fold_in(key, 0)
-    points = jax.vmap(
-        lambda particle: path.evaluate(path.draw(particle), with_gradient=move.uses_gradient)
-    )(fold_keys(start, n))
+    points = jax.vmap(lambda particle: path.evaluate(path.draw(particle), with_gradient=move.uses_gradient))(
+        fold_keys(start, n)
+    )
 
     def level(carry, rung):
         points, log_weight = carry
@@ -135,9 +134,7 @@ def _anneal(
         points, log_weight, acceptance = jax.vmap(one)(keys, points, log_weight)
         return (points, log_weight), (jnp.mean(acceptance), effective_sample_size(log_weight))
 
-    ladder, step = schedule.ladder, schedule.step
-    rungs = (jnp.arange(1, ladder.size), jnp.diff(ladder), ladder[1:], step)
-    (points, log_weight), (acceptance, ess) = jax.lax.scan(
-        level, (points, jnp.zeros(n, ladder.dtype)), rungs
-    )
-    return points, log_weight, AnnealingInfo(schedule, acceptance, ess)
+    s = ladder.s
+    rungs = (jnp.arange(1, s.size), jnp.diff(s), s[1:], ladder.step)
+    (points, log_weight), (acceptance, ess) = jax.lax.scan(level, (points, jnp.zeros(n, s.dtype)), rungs)
+    return points, log_weight, AnnealingInfo(ladder, acceptance, ess)

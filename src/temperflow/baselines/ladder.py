@@ -6,43 +6,39 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 
-class Schedule(eqx.Module):
-    """A ladder from 0 to 1 with the local step that suits each level above the source.
+class Ladder(eqx.Module):
+    """Levels from 0 to 1 with the local step that suits each level above the source.
 
-    Every baseline returns one in its info and takes one as `schedule=`. With a fixed schedule
+    Every baseline returns one in its info and takes one as `ladder=`. On a given ladder
     nothing is adapted, and the evidence of annealed importance sampling and of tempered SMC is
     unbiased at any number of particles.
 
     Args:
-        ladder: $0 = s_0 < s_1 < ... = 1$.
-        step: row k is the coordinatewise step at `ladder[k + 1]`.
+        s: $0 = s_0 < s_1 < ... = 1$.
+        step: row k is the coordinatewise step at `s[k + 1]`.
 
-    >>> coarse = Schedule(jnp.array([0.0, 0.1, 1.0]), jnp.ones((2, 3)))
-    >>> coarse.stretch(5).ladder.round(3).tolist()
+    >>> coarse = Ladder(jnp.array([0.0, 0.1, 1.0]), jnp.ones((2, 3)))
+    >>> coarse.stretch(5).s.round(3).tolist()
     [0.0, 0.05, 0.1, 0.316, 1.0]
     """
 
-    ladder: Float[Array, " levels"]
+    s: Float[Array, " levels"]
     step: Float[Array, "levels-1 dim"]
 
-    def stretch(self, levels: int) -> "Schedule":
+    def stretch(self, levels: int) -> "Ladder":
         """The same profile with another number of levels: every old gap gets an equal share."""
-        share = jnp.linspace(0.0, 1.0, self.ladder.size)
-        return self.onto(_at_shares(self.ladder, share, levels))
+        share = jnp.linspace(0.0, 1.0, self.s.size)
+        return self.onto(_at_shares(self.s, share, levels))
 
-    def onto(self, ladder: Float[Array, " other"]) -> "Schedule":
-        """The steps carried over to another ladder."""
-        old, new = _stretched(self.ladder, self.ladder[1]), _stretched(ladder, self.ladder[1])
-        carry = jax.vmap(
-            lambda column: jnp.interp(new[1:], old[1:], column), in_axes=1, out_axes=1
-        )
-        return Schedule(ladder, jnp.exp(carry(jnp.log(self.step))))
+    def onto(self, s: Float[Array, " other"]) -> "Ladder":
+        """The steps carried over to other levels."""
+        old, new = _stretched(self.s, self.s[1]), _stretched(s, self.s[1])
+        carry = jax.vmap(lambda column: jnp.interp(new[1:], old[1:], column), in_axes=1, out_axes=1)
+        return Ladder(s, jnp.exp(carry(jnp.log(self.step))))
 
 
-def equalise(
-    ladder: Float[Array, " levels"], rejection: Float[Array, " levels-1"]
-) -> Float[Array, " levels"]:
-    r"""The ladder on which every swap would be rejected equally often.
+def equalise(s: Float[Array, " levels"], rejection: Float[Array, " levels-1"]) -> Float[Array, " levels"]:
+    r"""The levels between which every swap would be rejected equally often.
 
     The cumulative communication barrier $\Lambda(s_k) = \sum_{j<k} r_j$ is interpolated and
     inverted at equal shares of the global barrier $\Lambda = \Lambda(1)$: algorithm 2 of Syed,
@@ -54,17 +50,15 @@ def equalise(
     """
     # A gap never seen rejecting keeps a little width, or two levels would fall together.
     barrier = jnp.cumsum(jnp.maximum(rejection, 1e-3))
-    share = jnp.concatenate([jnp.zeros(1, ladder.dtype), barrier / barrier[-1]])
-    return _at_shares(ladder, share, ladder.size)
+    share = jnp.concatenate([jnp.zeros(1, s.dtype), barrier / barrier[-1]])
+    return _at_shares(s, share, s.size)
 
 
-def _at_shares(
-    ladder: Float[Array, " levels"], share: Float[Array, " levels"], count: int
-) -> Float[Array, " count"]:
+def _at_shares(s: Float[Array, " levels"], share: Float[Array, " levels"], count: int) -> Float[Array, " count"]:
     """`count` levels at equal shares, given each old level's share of the way."""
     wanted = jnp.linspace(0.0, 1.0, count)
-    place = jnp.interp(wanted, share, _stretched(ladder, ladder[1]))
-    inside = jnp.where(place < 1, place, jnp.exp(jnp.maximum(place, 1.0) - 1)) * ladder[1]
+    place = jnp.interp(wanted, share, _stretched(s, s[1]))
+    inside = jnp.where(place < 1, place, jnp.exp(jnp.maximum(place, 1.0) - 1)) * s[1]
     return inside.at[0].set(0.0).at[-1].set(1.0)
 
 

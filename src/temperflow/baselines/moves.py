@@ -5,7 +5,7 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from temperflow.baselines.geometric import GeometricPath, Point
 
@@ -125,9 +125,7 @@ class Hamiltonian(AbstractMove):
             velocity = velocity - 0.5 * step * path.gradient(s, place)
             return (place, velocity), None
 
-        (proposal, last), _ = jax.lax.scan(
-            leapfrog, (point, momentum), None, length=self.leapfrog_steps
-        )
+        (proposal, last), _ = jax.lax.scan(leapfrog, (point, momentum), None, length=self.leapfrog_steps)
         kinetic_loss = 0.5 * jnp.sum(momentum**2) - 0.5 * jnp.sum(last**2)
         log_ratio = path.energy(s, point) - path.energy(s, proposal) + kinetic_loss
         return metropolis(accept_key, log_ratio, proposal, point)
@@ -172,7 +170,7 @@ def repeat_move(
     return last, jnp.mean(probability)
 
 
-def fold_keys(key: PRNGKeyArray, count: int) -> PRNGKeyArray:
+def fold_keys(key: PRNGKeyArray, count: int) -> Shaped[Array, "{count} ..."]:
     """One key an index, the same for an index whatever the count."""
     return jax.vmap(lambda index: jax.random.fold_in(key, index))(jnp.arange(count))
 

@@ -60,9 +60,7 @@ class Target(eqx.Module):
         """$U_1(x)$ at one point."""
         return -self.log_density(x)
 
-    def energy_and_grad(
-        self, x: Float[Array, " dim"]
-    ) -> tuple[Float[Array, ""], Float[Array, " dim"]]:
+    def energy_and_grad(self, x: Float[Array, " dim"]) -> tuple[Float[Array, ""], Float[Array, " dim"]]:
         """$U_1(x)$ and its gradient at one point; batching is `jax.vmap`'s job.
 
         Always in full float32: a GPU's shortened matrix products must not touch an energy.

@@ -1,0 +1,97 @@
+"""The locations a control is trained at: everything the residual needs of the target, stored once."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from temperflow.paths import Cached
+from temperflow.proposals import JointDensity, Rollout
+from temperflow.proposals.weights import normalised
+
+
+class Location(eqx.Module):
+    r"""$(x, t, \beta)$ with the cached pair and a weight; leading axes where batched.
+
+    `weight` is the path weight relative to the mean of its time slice, and zero at a location
+    that is not to be used: one where the energy, its gradient or the walker was not finite.
+    There `valid` is false and every stored number is a harmless zero, so nothing downstream can
+    turn it into a NaN gradient.
+    """
+
+    t: Float[Array, "*batch"]
+    x: Float[Array, "*batch dim"]
+    beta: Float[Array, "*batch"]
+    cached: Cached
+    weight: Float[Array, "*batch"]
+    valid: Bool[Array, "*batch"]
+
+
+def locations_of(rollout: Rollout, joint: JointDensity) -> Location:
+    """Every walker at every recorded time as a location; leading axes (slices, walkers)."""
+    walkers = rollout.walkers
+    shape = walkers.log_weight.shape
+    finite = jnp.isfinite(walkers.log_weight) & jnp.isfinite(walkers.cached.energy)
+    finite &= jnp.all(jnp.isfinite(walkers.cached.gradient), axis=-1)
+    finite &= jnp.all(jnp.isfinite(walkers.x), axis=-1) & jnp.isfinite(walkers.xi)
+    relative = jax.vmap(normalised)(jnp.where(finite, walkers.log_weight, -jnp.inf)) * shape[1]
+    location = Location(
+        jnp.broadcast_to(rollout.times[:, None], shape),
+        walkers.x,
+        jax.vmap(jax.vmap(joint.beta))(walkers.xi),
+        walkers.cached,
+        relative,
+        finite,
+    )
+    return masked(location)
+
+
+def masked(location: Location) -> Location:
+    """Zeros in place of whatever stands at an invalid location; time and validity stay."""
+
+    def clean(leaf: Array) -> Array:
+        mask = jnp.reshape(location.valid, location.valid.shape + (1,) * (leaf.ndim - location.valid.ndim))
+        return jnp.where(mask, leaf, jnp.zeros_like(leaf))
+
+    kept = (location.t, location.valid)
+    cleaned = jax.tree.map(clean, eqx.tree_at(lambda p: (p.t, p.valid), location, (None, None)))
+    # A temperature of zero is no temperature: cold is the harmless value here.
+    beta = jnp.where(location.valid, location.beta, 1.0)
+    return eqx.tree_at(
+        lambda p: (p.t, p.valid, p.beta), cleaned, (*kept, beta), is_leaf=lambda leaf: leaf is None
+    )
+
+
+class Buffer(eqx.Module):
+    """First in, first out, over whole rollouts; leading axes (rollouts, slices, walkers).
+
+    Args:
+        locations: the stored locations.
+        filled: how many rollouts have ever been stored.
+    """
+
+    locations: Location
+    filled: Int[Array, ""]
+
+    @staticmethod
+    def empty(rollouts: int, slices: int, walkers: int, dim: int) -> "Buffer":
+        """Room for `rollouts` rollouts."""
+        shape = (rollouts, slices, walkers)
+        scalar, vector = jnp.zeros(shape), jnp.zeros((*shape, dim))
+        return Buffer(
+            Location(scalar, vector, scalar + 1.0, Cached(scalar, vector), scalar, jnp.zeros(shape, bool)),
+            jnp.asarray(0),
+        )
+
+    def push(self, new: Location) -> "Buffer":
+        """Store one rollout over the oldest."""
+        slot = self.filled % self.locations.t.shape[0]
+        stored = jax.tree.map(lambda old, leaf: old.at[slot].set(leaf), self.locations, new)
+        return Buffer(stored, self.filled + 1)
+
+    def sample(self, key: PRNGKeyArray, count: int) -> Location:
+        """`count` locations, each uniform over what is stored."""
+        rollouts, slices, walkers = self.locations.t.shape
+        available = jnp.minimum(self.filled, rollouts) * slices * walkers
+        index = jax.random.randint(key, (count,), 0, available)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:])[index], self.locations)

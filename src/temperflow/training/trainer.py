@@ -1,0 +1,219 @@
+"""One epoch of training as a pure function: a rollout refills the buffer, then the residual is driven down."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from temperflow.models import Model
+from temperflow.proposals import JointDensity, Proposal, rollout, target_calls, time_grid
+from temperflow.proposals.weights import effective_sample_size, log_mean_exp
+from temperflow.training.buffer import Buffer, locations_of
+from temperflow.training.curriculum import Curriculum
+from temperflow.training.loss import Loss
+
+ROLLOUT, BATCH = 0, 1  # what a key drawn within an epoch is for
+
+
+class TrainState(eqx.Module):
+    """All that changes while training. No key: randomness is counted, from the seed and the epoch.
+
+    Args:
+        model: the parameters being trained.
+        average: their exponential moving average, which is what gets sampled from.
+        optimiser: optax's state.
+        buffer: the stored locations.
+        bias: the adaptive part of ψ' at its knots.
+        seed: what all randomness derives from.
+        epoch: epochs done.
+        iteration: updates tried.
+        skipped: updates not made because they would not have been finite.
+        patience: factor on the learning rate; halved when a run is rolled back.
+    """
+
+    model: Model
+    average: Model
+    optimiser: Any
+    buffer: Buffer
+    bias: Float[Array, " knots"]
+    seed: Int[Array, ""]
+    epoch: Int[Array, ""]
+    iteration: Int[Array, ""]
+    skipped: Int[Array, ""]
+    patience: Float[Array, ""]
+
+
+class EpochInfo(eqx.Module):
+    """What an epoch showed. Residuals are over the epoch's batches; the rest is of its rollout."""
+
+    loss: Float[Array, ""]
+    residual: Float[Array, ""]
+    residual_tail: Float[Array, ""]
+    gradient_norm: Float[Array, ""]
+    horizon: Float[Array, ""]
+    ess: Float[Array, ""]
+    log_evidence: Float[Array, ""]
+    free_energy: Float[Array, ""]
+    cold_share: Float[Array, ""]
+    hot_share: Float[Array, ""]
+    resampled: Int[Array, ""]
+    dropped: Int[Array, ""]
+    skipped: Int[Array, ""]
+
+
+class Trainer(eqx.Module):
+    r"""Minimises the PINN residual at locations that a proposal visits (MATH.md section 2).
+
+    Args:
+        proposal: where to look.
+        loss: what to minimise.
+        optimiser: an optax transformation.
+        curriculum: how far to look.
+        walkers: particles a rollout.
+        steps: time steps a rollout.
+        memory: rollouts the buffer holds.
+        iterations: updates an epoch.
+        batch: locations an update.
+        resample_below: share of effective walkers under which a rollout resamples; 0 is never.
+        averaging: decay of the parameters' moving average, per update.
+        bias_rate: how fast ψ' learns to flatten the marginal of ξ; 0 keeps it as it is.
+    """
+
+    proposal: Proposal
+    loss: Loss
+    optimiser: optax.GradientTransformation = eqx.field(static=True)
+    curriculum: Curriculum
+    walkers: int = eqx.field(static=True)
+    steps: int = eqx.field(static=True)
+    memory: int = eqx.field(static=True)
+    iterations: int = eqx.field(static=True)
+    batch: int = eqx.field(static=True)
+    resample_below: float = eqx.field(static=True, default=0.0)
+    averaging: float = eqx.field(static=True, default=0.999)
+    bias_rate: float = eqx.field(static=True, default=0.0)
+
+    def start(self, model: Model, seed: int | Int[Array, ""]) -> TrainState:
+        """The state before the first epoch."""
+        zero = jnp.asarray(0)
+        tempering = self.proposal.joint.tempering
+        return TrainState(
+            model,
+            model,
+            self.optimiser.init(eqx.filter(model, eqx.is_inexact_array)),
+            Buffer.empty(self.memory, self.steps + 1, self.walkers, self.proposal.joint.continuum.dim),
+            jnp.zeros(2) if tempering is None else tempering.confinement.bias,
+            jnp.asarray(seed),
+            zero,
+            zero,
+            zero,
+            jnp.ones(()),
+        )
+
+    def epoch(self, state: TrainState) -> tuple[TrainState, EpochInfo]:
+        """One rollout and `iterations` updates. Makes `calls_per_epoch` target calls, all in the rollout."""
+        key = jax.random.fold_in(jax.random.key(state.seed), state.epoch)
+        horizon = self.curriculum(state.iteration)
+        state, seen = self._explore(jax.random.fold_in(key, ROLLOUT), state, horizon)
+        state, learned = self._learn(jax.random.fold_in(key, BATCH), state)
+        state = eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1)
+        one = jnp.ones(())
+        info = EpochInfo(
+            **seen,
+            **learned,
+            horizon=horizon,
+            free_energy=state.average.free_energy(one, one),
+            skipped=state.skipped,
+        )
+        return state, info
+
+    @property
+    def calls_per_epoch(self) -> int:
+        """Target evaluations, exactly."""
+        return target_calls(self.proposal, self.walkers, self.steps)
+
+    def proposal_at(self, state: TrainState) -> Proposal:
+        """The proposal with the bias that the state has learned."""
+        if self.proposal.joint.tempering is None:
+            return self.proposal
+        return self.proposal.with_bias(state.bias)
+
+    def _explore(
+        self, key: PRNGKeyArray, state: TrainState, horizon: Float[Array, ""]
+    ) -> tuple[TrainState, dict[str, Array]]:
+        for_grid, for_walkers = jax.random.split(key)
+        proposal, joint = self.proposal_at(state), self.proposal.joint
+        times = time_grid(self.steps, horizon, 1.0 - jax.random.uniform(for_grid))
+        run = rollout(for_walkers, proposal, state.model, self.walkers, times, self.resample_below)
+        locations = locations_of(run, joint)
+        last = run.last
+        beta = jax.vmap(joint.beta)(last.xi)
+        hottest = 1.0 if joint.tempering is None else joint.tempering.map.hottest
+        seen = {
+            "ess": effective_sample_size(last.log_weight),
+            "log_evidence": run.log_evidence(proposal, state.model),
+            "cold_share": jnp.mean((beta == 1.0).astype(beta.dtype)),
+            "hot_share": jnp.mean((beta <= hottest * 1.001).astype(beta.dtype)),
+            "resampled": run.resampled,
+            "dropped": jnp.sum(~locations.valid),
+        }
+        bias = state.bias
+        if self.bias_rate > 0.0 and joint.tempering is not None:
+            bias = flattened(bias, run.walkers.xi, joint.tempering.confinement.edge, self.bias_rate)
+        state = eqx.tree_at(lambda s: (s.buffer, s.bias), state, (state.buffer.push(locations), bias))
+        return state, seen
+
+    def _learn(self, key: PRNGKeyArray, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
+        buffer, continuum = state.buffer, self.proposal.joint.continuum
+
+        def objective(model: Model, key: PRNGKeyArray, batch):
+            return self.loss(key, model, batch, continuum)
+
+        def update(carry, index):
+            model, average, optimiser, skipped = carry
+            for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
+            batch = buffer.sample(for_batch, self.batch)
+            (loss, squares), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(model, for_loss, batch)
+            norm = optax.global_norm(gradient)
+            ok = jnp.isfinite(norm) & jnp.isfinite(loss)
+            # Zero gradients keep Adam's moments finite; the selection below makes the skip complete.
+            gradient = jax.tree.map(lambda leaf: jnp.where(ok, leaf, jnp.zeros_like(leaf)), gradient)
+            parameters = eqx.filter(model, eqx.is_inexact_array)
+            change, moved = self.optimiser.update(gradient, optimiser, parameters)
+            change = jax.tree.map(lambda leaf: state.patience * leaf, change)
+            stepped = eqx.apply_updates(model, change)
+            blended = jax.tree.map(
+                lambda old, new: self.averaging * old + (1.0 - self.averaging) * new if eqx.is_inexact_array(old) else old,
+                average,
+                stepped,
+            )
+            chosen = select(ok, (stepped, blended, moved), (model, average, optimiser))
+            shown = (loss, jnp.nanmean(squares), jnp.nanquantile(jnp.abs(squares), 0.99), norm)
+            return (*chosen, skipped + jnp.where(ok, 0, 1)), shown
+
+        # Frozen leaves (activation functions) cannot ride through a scan.
+        dynamic, static = eqx.partition((state.model, state.average), eqx.is_array)
+
+        def body(carry, index):
+            (model, average), optimiser, skipped = eqx.combine(carry[0], static), carry[1], carry[2]
+            (model, average, optimiser, skipped), shown = update((model, average, optimiser, skipped), index)
+            return (eqx.filter((model, average), eqx.is_array), optimiser, skipped), shown
+
+        (dynamic, optimiser, skipped), (loss, squares, tail, norm) = jax.lax.scan(
+            body, (dynamic, state.optimiser, state.skipped), jnp.arange(self.iterations)
+        )
+        model, average = eqx.combine(dynamic, static)
+        state = eqx.tree_at(
+            lambda s: (s.model, s.average, s.optimiser, s.skipped, s.iteration),
+            state,
+            (model, average, optimiser, skipped, state.iteration + self.iterations),
+        )
+        learned = {
+            "loss": jnp.mean(loss),
+            "residual": jnp.sqrt(jnp.mean(squares)),
+            "residual_tail": jnp.sqrt(jnp.mean(tail)),
+            "gradient_norm": jnp.mean(norm),
+        }
+        return state, learned
