@@ -9,12 +9,8 @@ from temperflow.baselines.geometric import GeometricPath, Point, geometric_path
 from temperflow.baselines.ladder import Ladder
 from temperflow.baselines.moves import AbstractMove, Hamiltonian, fold_keys, repeat_move
 from temperflow.baselines.options import require_counts, require_ladder
-from temperflow.baselines.tempered_smc import tempered_smc
-from temperflow.proposals.weights import (
-    effective_sample_size,
-    log_mean_exp,
-    log_mean_exp_error,
-)
+from temperflow.baselines.tempered_smc import pilot_ladder
+from temperflow.proposals.weights import effective_sample_size, log_mean_exp, log_mean_exp_error
 from temperflow.sampling.draws import Draws
 from temperflow.targets.base import Target
 
@@ -76,17 +72,9 @@ def annealed_importance(
     path = geometric_path(target, source_scale)
     calls = 0
     if ladder is None:
-        pilot_draws, pilot_info = tempered_smc(
-            jax.random.fold_in(key, 1),
-            target,
-            particles=pilot,
-            islands=1,
-            moves=2,
-            move=move,
-            source_scale=source_scale,
+        ladder, calls = pilot_ladder(
+            jax.random.fold_in(key, 1), target, steps + 1, particles=pilot, move=move, source_scale=source_scale
         )
-        ladder = pilot_info.ladder.stretch(steps + 1)
-        calls = pilot_draws.energy_calls
     require_ladder(ladder, target.dim)
     points, log_weight, info = _anneal(jax.random.fold_in(key, 0), path, move, moves, ladder, n)
     calls += n * (1 + ladder.step.shape[0] * moves * move.calls)

@@ -131,7 +131,7 @@ class Hamiltonian(AbstractMove):
         return metropolis(accept_key, log_ratio, proposal, point)
 
 
-def acceptance_probability(log_ratio: Float[Array, ""]) -> Float[Array, ""]:
+def acceptance_probability(log_ratio: Float[Array, "..."]) -> Float[Array, "..."]:
     """min(1, e^log_ratio), and 0 where the ratio is not a number.
 
     A chain that sits where the density is zero has log_ratio = +inf for any proposal inside, and
@@ -179,3 +179,15 @@ def first_step(path: GeometricPath) -> Float[Array, " dim"]:
     """The step to start adapting from: what suits the source itself."""
     dim = path.target.dim
     return jnp.full(dim, path.source_scale * dim**-0.25)
+
+
+def follow_spread(step: Float[Array, " dim"], variance: Float[Array, " dim"]) -> Float[Array, " dim"]:
+    """The step with the profile over coordinates that the points' spread has, and the size it had.
+
+    >>> follow_spread(jnp.array([1.0, 1.0]), jnp.array([1.0, 16.0])).tolist()
+    [0.5, 2.0]
+    """
+    wanted = 0.5 * (jnp.log(variance) - jnp.mean(jnp.log(variance)))
+    # Never more than e^5 from the mean, and no opinion where the points have collapsed.
+    wanted = jnp.where(jnp.all(jnp.isfinite(wanted)), jnp.clip(wanted, -5.0, 5.0), 0.0)
+    return jnp.exp(jnp.mean(jnp.log(step)) + wanted)

@@ -12,10 +12,10 @@ def require_counts(**options: tuple[int, int]) -> None:
             raise ValueError(f"{name} is {value!r}; expected an integer of at least {least}.")
 
 
-def require_share(**options: float) -> None:
-    """Each option strictly between 0 and 1."""
+def require_fraction(fits: bool, **options: float) -> None:
+    """Refuse the one option given unless it fits."""
     for name, value in options.items():
-        if not 0 < value < 1:
+        if not fits:
             raise ValueError(f"{name} is {value!r}; expected a number between 0 and 1.")
 
 

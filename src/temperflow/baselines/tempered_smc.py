@@ -3,25 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from temperflow.baselines.geometric import GeometricPath, Point, geometric_path
 from temperflow.baselines.ladder import Ladder
-from temperflow.baselines.moves import (
-    AbstractMove,
-    Hamiltonian,
-    first_step,
-    fold_keys,
-    repeat_move,
-)
-from temperflow.baselines.options import require_counts, require_ladder, require_share
-from temperflow.proposals.weights import (
-    effective_sample_size,
-    log_mean_exp,
-    log_mean_exp_error,
-    normalised,
-    systematic_resample,
-)
+from temperflow.baselines.moves import AbstractMove, Hamiltonian, first_step, fold_keys, follow_spread
+from temperflow.baselines.options import require_counts, require_fraction, require_ladder
+from temperflow.baselines.population import crowd_keys, next_level, rejuvenate, resample_if, spread
+from temperflow.proposals.weights import effective_sample_size, log_mean_exp, log_mean_exp_error
 from temperflow.sampling.draws import Draws
 from temperflow.targets.base import Target
 
@@ -84,7 +73,7 @@ def tempered_smc(
         moves: local moves at each level.
         move: the local move; `Hamiltonian()` by default.
         overlap: conditional effective share aimed at from one level to the next.
-        resample_below: effective share under which an island resamples.
+        resample_below: effective share under which an island resamples; 0 never, 1 always.
         max_levels: levels after which the ladder jumps to 1.
         ladder: levels and steps to keep to.
         source_scale: $\sigma_0$; the target's own by default.
@@ -96,7 +85,8 @@ def tempered_smc(
     """
     move = Hamiltonian() if move is None else move
     require_counts(particles=(particles, 2), islands=(islands, 1), moves=(moves, 1), max_levels=(max_levels, 1))
-    require_share(overlap=overlap, resample_below=resample_below)
+    require_fraction(0 < overlap < 1, overlap=overlap)
+    require_fraction(0 <= resample_below <= 1, resample_below=resample_below)
     if ladder is not None:
         require_ladder(ladder, target.dim)
         max_levels = ladder.step.shape[0]
@@ -139,7 +129,7 @@ def _climb(
     def born(key: PRNGKeyArray) -> Point:
         return path.evaluate(path.draw(key), with_gradient=move.uses_gradient)
 
-    points = jax.vmap(jax.vmap(born))(_crowd_keys(jax.random.fold_in(key, 0), shape))
+    points = jax.vmap(jax.vmap(born))(crowd_keys(jax.random.fold_in(key, 0), shape))
     dtype, record = points.x.dtype, jnp.zeros(max_levels, points.x.dtype)
     first = _Climb(
         points,
@@ -162,7 +152,7 @@ def _climb(
         level, now = climb.level, climb.s[climb.level]
         potential = jax.vmap(jax.vmap(path.potential))(climb.points)
         if ladder is None:
-            wanted = _next_level(now, climb.log_weight, potential, overlap)
+            wanted = next_level(now, climb.log_weight, potential, overlap)
             jumped = (level == max_levels - 1) & (wanted < 1)
             then = jnp.where(jumped, 1.0, wanted)
         else:
@@ -172,14 +162,14 @@ def _climb(
         level_key = jax.random.fold_in(key, level + 1)
         choose_key, move_key = jax.random.split(level_key)
         poor = ess < resample_below
-        points, log_weight, gained = jax.vmap(_resample)(
+        points, log_weight, gained = jax.vmap(resample_if)(
             fold_keys(choose_key, shape[0]), climb.points, log_weight, poor
         )
         if ladder is None:
-            step = climb.step * _relative_scales(climb.step, points.x, log_weight)
+            step = follow_spread(climb.step, spread(points.x, log_weight))
         else:
             step = ladder.step[level]
-        points, step, acceptance = _rejuvenate(move_key, path, move, moves, then, step, points, adapt=ladder is None)
+        points, step, acceptance = rejuvenate(move_key, path, move, moves, then, step, points, adapt=ladder is None)
         return _Climb(
             points,
             log_weight,
@@ -195,104 +185,6 @@ def _climb(
         )
 
     return jax.lax.while_loop(unfinished, one_level, first)
-
-
-def _crowd_keys(key: PRNGKeyArray, shape: tuple[int, int]) -> Shaped[Array, "islands particles ..."]:
-    return jax.vmap(lambda island: fold_keys(island, shape[1]))(fold_keys(key, shape[0]))
-
-
-def _next_level(
-    now: Float[Array, ""],
-    log_weight: Float[Array, "islands particles"],
-    potential: Float[Array, "islands particles"],
-    overlap: Float[Array, ""],
-) -> Float[Array, ""]:
-    """Bisect log(s' - s) for the conditional effective share, averaged over islands."""
-    lse = jax.nn.logsumexp
-
-    def share(gap: Float[Array, ""]) -> Float[Array, ""]:
-        increment = -gap * potential
-        first = lse(log_weight + increment, axis=1)
-        second = lse(log_weight + 2 * increment, axis=1)
-        share = jnp.exp(2 * first - second - lse(log_weight, axis=1))
-        # An island without living particles has no say.
-        return jnp.mean(jnp.where(jnp.isfinite(share), share, 1.0))
-
-    # Particles outside the support die at any gap however small; only the rest can be spared.
-    reachable = overlap * share(jnp.asarray(jnp.finfo(now.dtype).tiny, now.dtype))
-    most = 1 - now
-    top = jnp.log(most)
-
-    def halve(_: int, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bracket
-        middle = 0.5 * (low + high)
-        good = share(jnp.exp(middle)) >= reachable
-        return jnp.where(good, middle, low), jnp.where(good, high, middle)
-
-    low, _ = jax.lax.fori_loop(0, 40, halve, (top - 70.0, top))
-    nudged = jnp.maximum(now + jnp.exp(low), jnp.nextafter(now, jnp.ones_like(now)))
-    return jnp.where(share(most) >= reachable, 1.0, jnp.minimum(nudged, 1.0))
-
-
-def _resample(
-    key: PRNGKeyArray,
-    points: Point,
-    log_weight: Float[Array, " particles"],
-    poor: Array,
-) -> tuple[Point, Float[Array, " particles"], Float[Array, ""]]:
-    """Resample if `poor`; the mean weight moves into the evidence before the weights are reset."""
-    count = log_weight.size
-    chosen = jnp.where(poor, systematic_resample(key, log_weight, count), jnp.arange(count, dtype=jnp.int32))
-    gained = jnp.where(poor, log_mean_exp(log_weight), 0.0)
-    points = jax.tree.map(lambda leaf: leaf[chosen], points)
-    return points, jnp.where(poor, 0.0, log_weight), gained
-
-
-def _relative_scales(
-    step: Float[Array, " dim"],
-    x: Float[Array, "islands particles dim"],
-    log_weight: Float[Array, "islands particles"],
-) -> Float[Array, " dim"]:
-    """Factors that bring the step's profile over coordinates to that of the particles' spread."""
-    share = jnp.expand_dims(jax.vmap(normalised)(log_weight) / log_weight.shape[0], 2)
-    mean = jnp.sum(share * x, axis=(0, 1), keepdims=True)
-    log_spread = 0.5 * jnp.log(jnp.sum(share * (x - mean) ** 2, axis=(0, 1)))
-    wanted = log_spread - jnp.mean(log_spread)
-    # Never more than e^5 from the mean, and no opinion where the particles have collapsed.
-    wanted = jnp.where(jnp.all(jnp.isfinite(wanted)), jnp.clip(wanted, -5.0, 5.0), 0.0)
-    has = jnp.log(step) - jnp.mean(jnp.log(step))
-    return jnp.exp(wanted - has)
-
-
-def _rejuvenate(
-    key: PRNGKeyArray,
-    path: GeometricPath,
-    move: AbstractMove,
-    moves: int,
-    s: Float[Array, ""],
-    step: Float[Array, " dim"],
-    points: Point,
-    *,
-    adapt: bool,
-) -> tuple[Point, Float[Array, " dim"], Float[Array, ""]]:
-    """`moves` moves of everyone; if `adapt`, the step follows the crowd's acceptance."""
-    shape = (points.energy.shape[0], points.energy.shape[1])
-
-    def once(carry, turn):
-        points, step = carry
-
-        def one(key: PRNGKeyArray, point: Point) -> tuple[Point, Float[Array, ""]]:
-            return repeat_move(key, move, 1, path, s, step, point)
-
-        keys = _crowd_keys(jax.random.fold_in(key, turn), shape)
-        points, probability = jax.vmap(jax.vmap(one))(keys, points)
-        acceptance = jnp.mean(probability)
-        if adapt:
-            step = step * jnp.exp(acceptance - move.target_acceptance)
-        return (points, step), acceptance
-
-    (points, step), acceptance = jax.lax.scan(once, (points, step), jnp.arange(moves))
-    return points, step, jnp.mean(acceptance)
 
 
 def _harvest(climb: _Climb, fixed: bool, calls_a_level: int) -> tuple[Draws, SmcInfo]:
@@ -320,3 +212,22 @@ def _harvest(climb: _Climb, fixed: bool, calls_a_level: int) -> tuple[Draws, Smc
         not bool(climb.jumped),
     )
     return draws, info
+
+
+def pilot_ladder(
+    key: PRNGKeyArray,
+    target: Target,
+    levels: int,
+    *,
+    particles: int,
+    move: AbstractMove,
+    source_scale: float | None,
+) -> tuple[Ladder, int]:
+    """The ladder of a small run, stretched to `levels`, and the target calls it took.
+
+    It is drawn from other particles than those that will climb it, so it biases nothing.
+    """
+    draws, info = tempered_smc(
+        key, target, particles=particles, islands=1, moves=2, move=move, source_scale=source_scale
+    )  # fmt: skip
+    return info.ladder.stretch(levels), draws.energy_calls

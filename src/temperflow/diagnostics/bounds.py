@@ -65,7 +65,8 @@ def reverse_ess(log_weight: LogWeights) -> Estimate:
         return Estimate(0.0, np.inf)
     first, second = np.mean(weight), np.mean(weight**2)
     ess = first**2 / second
-    return Estimate(float(ess), ess * _mean(2 * weight / first - weight**2 / second).error)
+    relative = _mean(2 * weight / first - weight**2 / second).error
+    return Estimate(float(ess), float(ess * relative))
 
 
 def forward_ess(log_weight_exact: LogWeights) -> Estimate:
@@ -82,7 +83,7 @@ def forward_ess(log_weight_exact: LogWeights) -> Estimate:
     >>> forward_ess(np.log(np.array([1.0, 2.0]))).value  # 1 / (1.5 * 0.75)
     0.8888888888888888
     """
-    if not np.all(np.isfinite(log_weight_exact)):
+    if not np.all(np.isfinite(np.asarray(log_weight_exact))):
         return Estimate(0.0, np.inf)
     direct, inverse = _scaled(log_weight_exact), _scaled(-np.asarray(log_weight_exact))
     # Both were divided by their largest value: put the product of the two back in log space.

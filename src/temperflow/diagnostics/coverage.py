@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
@@ -46,16 +47,16 @@ def coverage(
     >>> coverage(two, jnp.array([[-0.9], [-1.2], [0.8], [-1.0]])).mode_tv
     0.25
     """
-    finite = np.all(np.isfinite(x), axis=1)
-    mode = np.asarray(modes.assign(np.where(finite[:, None], x, 0)))
+    finite = np.all(np.isfinite(np.asarray(x)), axis=1)
+    # A point that is nowhere still needs a place for `assign`; it is left out of the count.
+    placed = jnp.asarray(np.where(finite[:, None], np.asarray(x), 0.0), modes.centres.dtype)
+    mode = np.asarray(modes.assign(placed))
     weight = np.ones(x.shape[0]) if log_weight is None else _weights(log_weight)
     held = np.bincount(mode[finite], weight[finite], minlength=modes.shares.size)
     return _summarise(held / weight.sum(), _shares(modes))
 
 
-def coverage_floor(
-    modes: Modes, n: int, repeats: int = 1000, seed: int = 0
-) -> tuple[Coverage, Coverage]:
+def coverage_floor(modes: Modes, n: int, repeats: int = 1000, seed: int = 0) -> tuple[Coverage, Coverage]:
     """Mean and standard deviation of the coverage of `n` exact draws, by drawing their counts.
 
     Args:

@@ -32,9 +32,10 @@ def w2(x: Points, y: Points) -> float:
             f"w2 compares two samples of one size: got shapes {x.shape} and {y.shape}. "
             "Draw as many points of one as there are of the other (`Draws.resample`)."
         )
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
+    left, right = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
         return np.inf
-    cost = cdist(np.asarray(x, np.float64), np.asarray(y, np.float64), "sqeuclidean")
+    cost = cdist(left, right, "sqeuclidean")
     rows, columns = linear_sum_assignment(cost)
     return float(np.sqrt(cost[rows, columns].mean()))
 

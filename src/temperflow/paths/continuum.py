@@ -94,6 +94,11 @@ class Continuum(eqx.Module):
         constant = 0.5 * self.dim * (jnp.log(2.0 * jnp.pi / beta) + log_variance)
         return beta * cold + (1.0 - s) * constant
 
+    def log_source(self, x: Float[Array, " dim"]) -> Float[Array, ""]:
+        r"""$\log N(x; 0, \sigma_0^2 I)$, where a flow starts."""
+        variance = jnp.asarray(self.source_scale, x.dtype) ** 2
+        return -0.5 * (jnp.sum(x**2) / variance + self.dim * jnp.log(2.0 * jnp.pi * variance))
+
     def log_source_variance(self, t: Float[Array, ""]) -> Float[Array, ""]:
         r"""$\log\sigma_t^2$."""
         start = 2.0 * jnp.log(jnp.asarray(self.source_scale, t.dtype))

@@ -82,6 +82,14 @@ class Proposal(eqx.Module):
             ),
         )
 
+    def with_bias(self, bias: Float[Array, " knots"]) -> "Proposal":
+        """The same proposal with another adaptive bias of ξ."""
+        return eqx.tree_at(lambda p: p.joint.tempering.confinement.bias, self, bias)
+
+    def untempered(self) -> "Proposal":
+        """The same proposal with ξ frozen at zero: everything at temperature one."""
+        return eqx.tree_at(lambda p: p.joint.tempering, self, None, is_leaf=lambda leaf: leaf is None)
+
     def look(self, x: Float[Array, " dim"]) -> Cached:
         """One target call."""
         return Cached(*self.target.energy_and_grad(x))

@@ -160,8 +160,9 @@ def _refresh(
 class EulerMaruyama(Integrator):
     r"""The paper's scheme: everything from the step's left end.
 
-    $A \mathrel{+}= h[\nabla\cdot\mu - \partial_t\tilde U - \mu\cdot\nabla\tilde U]$, MATH.md section 5. The weights carry a bias of order h, and on stiff targets the scheme
-    blows up; it is here to reproduce the paper.
+    $A \mathrel{+}= h[\nabla\cdot\mu - \partial_t\tilde U - \mu\cdot\nabla\tilde U]$,
+    MATH.md section 5. The weights carry a bias of order h, and on stiff targets the scheme blows
+    up; it is here to reproduce the paper.
 
     >>> EulerMaruyama().calls_per_step
     1

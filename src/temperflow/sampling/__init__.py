@@ -1,1 +1,16 @@
-"""."""
+"""From a trained control to weighted draws."""
+
+from temperflow.sampling.draws import Draws
+from temperflow.sampling.flow import AdaptiveFlow, EulerFlow, Flow, RungeKuttaFlow
+from temperflow.sampling.sampler import METHODS, Method, Sampler
+
+__all__ = [
+    "METHODS",
+    "AdaptiveFlow",
+    "Draws",
+    "EulerFlow",
+    "Flow",
+    "Method",
+    "RungeKuttaFlow",
+    "Sampler",
+]

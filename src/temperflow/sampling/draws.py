@@ -22,7 +22,8 @@ class Draws(eqx.Module):
 
     Args:
         x: the points, one a row.
-        log_weight: $\log w$, any common constant; zeros mean an equally weighted sample.
+        log_weight: $\log w$. The flow's is $\log\hat\pi_1 - \log q$, nothing left out; otherwise
+            any common constant, and zeros mean an equally weighted sample.
         log_evidence: the estimate of $\log Z$.
         log_evidence_error: its standard error.
         log_density: $\log\hat\pi_1$ at each point.
@@ -110,7 +111,8 @@ class Draws(eqx.Module):
 
     def save(self, path: str | Path, seed: int = 0) -> None:
         """Write `to_datatree` as NetCDF; `xarray.open_datatree` reads it back."""
-        self.to_datatree(seed).to_netcdf(path)
+        # Named, because xarray would otherwise take whichever engine it finds first.
+        self.to_datatree(seed).to_netcdf(path, engine="h5netcdf")
 
     def _chosen(self, n: int, seed: int) -> Int[Array, " n"]:
         return systematic_resample(jax.random.key(seed), self.log_weight, n)

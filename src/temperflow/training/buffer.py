@@ -57,9 +57,7 @@ def masked(location: Location) -> Location:
     cleaned = jax.tree.map(clean, eqx.tree_at(lambda p: (p.t, p.valid), location, (None, None)))
     # A temperature of zero is no temperature: cold is the harmless value here.
     beta = jnp.where(location.valid, location.beta, 1.0)
-    return eqx.tree_at(
-        lambda p: (p.t, p.valid, p.beta), cleaned, (*kept, beta), is_leaf=lambda leaf: leaf is None
-    )
+    return eqx.tree_at(lambda p: (p.t, p.valid, p.beta), cleaned, (*kept, beta), is_leaf=lambda leaf: leaf is None)
 
 
 class Buffer(eqx.Module):

@@ -9,9 +9,10 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from temperflow.models import Model
-from temperflow.proposals import JointDensity, Proposal, rollout, target_calls, time_grid
-from temperflow.proposals.weights import effective_sample_size, log_mean_exp
-from temperflow.training.buffer import Buffer, locations_of
+from temperflow.proposals import Proposal, rollout, target_calls, time_grid
+from temperflow.proposals.weights import effective_sample_size
+from temperflow.training.bias import flattened
+from temperflow.training.buffer import Buffer, Location, locations_of
 from temperflow.training.curriculum import Curriculum
 from temperflow.training.loss import Loss
 
@@ -166,54 +167,50 @@ class Trainer(eqx.Module):
         return state, seen
 
     def _learn(self, key: PRNGKeyArray, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        buffer, continuum = state.buffer, self.proposal.joint.continuum
+        """`iterations` updates at locations drawn from the buffer."""
+        # Activation functions cannot ride through a scan.
+        start, static = eqx.partition((state.model, state.average), eqx.is_array)
 
-        def objective(model: Model, key: PRNGKeyArray, batch):
-            return self.loss(key, model, batch, continuum)
-
-        def update(carry, index):
-            model, average, optimiser, skipped = carry
+        def update(carry: Any, index: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+            arrays, optimiser, skipped = carry
+            model, average = eqx.combine(arrays, static)
             for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
-            batch = buffer.sample(for_batch, self.batch)
-            (loss, squares), gradient = eqx.filter_value_and_grad(objective, has_aux=True)(model, for_loss, batch)
+            batch = state.buffer.sample(for_batch, self.batch)
+            (loss, squares), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
             norm = optax.global_norm(gradient)
             ok = jnp.isfinite(norm) & jnp.isfinite(loss)
-            # Zero gradients keep Adam's moments finite; the selection below makes the skip complete.
-            gradient = jax.tree.map(lambda leaf: jnp.where(ok, leaf, jnp.zeros_like(leaf)), gradient)
-            parameters = eqx.filter(model, eqx.is_inexact_array)
-            change, moved = self.optimiser.update(gradient, optimiser, parameters)
-            change = jax.tree.map(lambda leaf: state.patience * leaf, change)
-            stepped = eqx.apply_updates(model, change)
-            blended = jax.tree.map(
-                lambda old, new: self.averaging * old + (1.0 - self.averaging) * new if eqx.is_inexact_array(old) else old,
-                average,
-                stepped,
-            )
-            chosen = select(ok, (stepped, blended, moved), (model, average, optimiser))
-            shown = (loss, jnp.nanmean(squares), jnp.nanquantile(jnp.abs(squares), 0.99), norm)
-            return (*chosen, skipped + jnp.where(ok, 0, 1)), shown
+            change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
+            stepped = eqx.apply_updates(model, jax.tree.map(lambda leaf: state.patience * leaf, change))
+            blended = _blend(self.averaging, average, stepped)
+            tried = (eqx.filter((stepped, blended), eqx.is_array), moved)
+            kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), tried, (arrays, optimiser))
+            shown = {
+                "loss": loss,
+                "residual": jnp.sqrt(jnp.nanmean(squares)),
+                "residual_tail": jnp.sqrt(jnp.nanquantile(squares, 0.99)),
+                "gradient_norm": norm,
+            }
+            return (*kept, skipped + jnp.where(ok, 0, 1)), shown
 
-        # Frozen leaves (activation functions) cannot ride through a scan.
-        dynamic, static = eqx.partition((state.model, state.average), eqx.is_array)
-
-        def body(carry, index):
-            (model, average), optimiser, skipped = eqx.combine(carry[0], static), carry[1], carry[2]
-            (model, average, optimiser, skipped), shown = update((model, average, optimiser, skipped), index)
-            return (eqx.filter((model, average), eqx.is_array), optimiser, skipped), shown
-
-        (dynamic, optimiser, skipped), (loss, squares, tail, norm) = jax.lax.scan(
-            body, (dynamic, state.optimiser, state.skipped), jnp.arange(self.iterations)
+        (arrays, optimiser, skipped), shown = jax.lax.scan(
+            update, (start, state.optimiser, state.skipped), jnp.arange(self.iterations)
         )
-        model, average = eqx.combine(dynamic, static)
+        model, average = eqx.combine(arrays, static)
         state = eqx.tree_at(
             lambda s: (s.model, s.average, s.optimiser, s.skipped, s.iteration),
             state,
             (model, average, optimiser, skipped, state.iteration + self.iterations),
         )
-        learned = {
-            "loss": jnp.mean(loss),
-            "residual": jnp.sqrt(jnp.mean(squares)),
-            "residual_tail": jnp.sqrt(jnp.mean(tail)),
-            "gradient_norm": jnp.mean(norm),
-        }
-        return state, learned
+        return state, {name: jnp.mean(values) for name, values in shown.items()}
+
+    def _objective(
+        self, model: Model, batch: Location, key: PRNGKeyArray
+    ) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
+        return self.loss(key, model, batch, self.proposal.joint.continuum)
+
+
+def _blend(decay: float, average: Model, latest: Model) -> Model:
+    """The exponential moving average of every float; whatever else there is comes from the latest."""
+    floats, _ = eqx.partition(average, eqx.is_inexact_array)
+    fresh, rest = eqx.partition(latest, eqx.is_inexact_array)
+    return eqx.combine(jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, floats, fresh), rest)

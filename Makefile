@@ -1,0 +1,30 @@
+# `make demo` and `make test` need nothing but Python and the package index.
+PYTHON ?= python3
+BIN := .venv/bin
+# Compiled programs are kept between runs: the suite recompiles only what changed.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.xla-cache
+
+.PHONY: demo test test-all lint format docs bench clean
+
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+test: .venv/ready lint
+	$(BIN)/pytest -n 2 -m 'not slow'
+
+test-all: .venv/ready lint
+	$(BIN)/pytest -n 2
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: .venv/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .xla-cache .pytest_cache .ruff_cache .hypothesis dist site

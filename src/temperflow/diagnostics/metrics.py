@@ -1,0 +1,206 @@
+"""The verdict on a sampler: how far, how tight, how many modes, each with its error and its floor."""
+
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from temperflow.diagnostics.bounds import Estimate, elbo, eubo, forward_ess, reverse_ess
+from temperflow.diagnostics.coverage import Coverage, coverage, coverage_floor
+from temperflow.diagnostics.wasserstein import mean_and_spread, w2
+from temperflow.sampling.draws import Draws
+from temperflow.sampling.pareto import pareto_khat
+from temperflow.targets.base import Draw, Target
+
+Rows = NDArray[np.float64]
+
+
+class FlowSampler(Protocol):
+    r"""What `evaluate` asks of a sampler: draws of a map, and the density of that same map."""
+
+    @property
+    def free_energy(self) -> float:
+        """The learned $F(1, 1)$; on a normalised target $e^{-F}$ is about the share of mass found."""
+        ...
+
+    def sample(self, n: int, *, seed: int, method: str = "flow") -> Draws:
+        r"""`n` draws whose `log_weight` is $\log\hat\pi_1 - \log q$ with nothing left out."""
+        ...
+
+    def log_density(self, x: Float[Array, "n dim"]) -> Float[Array, " n"]:
+        """The exact log q of given points, by the inverse of the map that draws (section 6)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Metrics:
+    r"""What `evaluate` measured (MATH.md section 6). Spreads are standard deviations over trials.
+
+    None stands where the target does not know the truth a figure needs: without exact draws the
+    w2, EUBO and forward ESS; without listed modes the coverage; without $\log Z$ its known value.
+
+    Args:
+        w2: mean exact 2-Wasserstein distance between unweighted flow draws and exact draws.
+        w2_floor: the same between two exact samples of the same size: what perfection scores.
+        elbo: $E_q\log w \le \log Z$ with its standard error, all trials pooled.
+        eubo: $E_{\pi_1}\log w \ge \log Z$ likewise, at exact draws; a missed mode shows here.
+        ess: effective size of the pooled weights as a share of one; blind to missed modes.
+        ess_forward: the same share seen from exact draws; not blind.
+        modes: mean number of modes that hold a draw in a trial.
+        modes_worst: the fewest in any trial.
+        mode_tv: mean total variation between the draws' mode shares and the target's.
+        mode_tv_floor: the same for exact draws.
+        entropic: mean entropic coverage, 1 for equal shares of all modes.
+        log_evidence: $\log$ of the mean pooled weight, and its delta-method standard error.
+        log_evidence_known: the target's own value, to compare with.
+        free_energy: the sampler's learned $F(1, 1)$, an estimate of $-\log Z$.
+        khat: Pareto shape of the pooled weights; above 0.7 distrust the weighted averages.
+        energy_calls: target evaluations that the draws cost, all trials together.
+        n: draws in a trial.
+        trials: how many trials.
+    """
+
+    w2: float | None
+    w2_spread: float | None
+    w2_floor: float | None
+    w2_floor_spread: float | None
+    elbo: float
+    elbo_error: float
+    eubo: float | None
+    eubo_error: float | None
+    ess: float
+    ess_error: float
+    ess_forward: float | None
+    ess_forward_error: float | None
+    modes: float | None
+    modes_worst: int | None
+    mode_tv: float | None
+    mode_tv_spread: float | None
+    mode_tv_floor: float | None
+    entropic: float | None
+    log_evidence: float
+    log_evidence_error: float
+    log_evidence_known: float | None
+    free_energy: float
+    khat: float
+    energy_calls: int
+    n: int
+    trials: int
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """The fields by name, plain numbers and None. Some may be infinite, which JSON cannot say."""
+        return asdict(self)
+
+
+def evaluate(sampler: FlowSampler, target: Target, n: int = 2500, trials: int = 10, seed: int = 0) -> Metrics:
+    """Compare a sampler's flow draws with what is known of the target.
+
+    Every trial draws afresh on both sides, and the floors come from the same exact draws. A draw
+    whose weight is not a number counts as weightless, and an exact draw whose density is not a
+    number as one the sampler cannot reach, so a numerical failure loosens a bound and never
+    tightens it. Most of the time goes into two exact assignments a trial, seconds at n = 2500.
+
+    Args:
+        sampler: draws and the density of the map that made them.
+        target: what it should sample.
+        n: draws in a trial, at least 2.
+        trials: how many, at least 1; the spreads of a single one are not a number.
+        seed: of all the randomness, exact draws included.
+    """
+    if n < 2 or trials < 1:
+        raise ValueError(f"evaluate: got n={n}, trials={trials}, expected n of at least 2 and trials of at least 1")
+    # Numbers from a generator of another kind: the sampler's keys never meet those of the exact draws.
+    seeds = np.random.default_rng(seed).integers(2**31 - 1, size=trials)
+    rounds = [sampler.sample(n, seed=int(each), method="flow") for each in seeds]
+    log_weight = np.concatenate([_weightless_if_nan(draws.log_weight) for draws in rounds])
+    points = [np.asarray(draws.x, np.float64) for draws in rounds]
+    below, efficiency, evidence = elbo(log_weight), reverse_ess(log_weight), _log_evidence(log_weight)
+    return Metrics(
+        elbo=below.value,
+        elbo_error=below.error,
+        ess=efficiency.value,
+        ess_error=efficiency.error,
+        log_evidence=evidence.value,
+        log_evidence_error=evidence.error,
+        log_evidence_known=target.log_evidence,
+        free_energy=float(sampler.free_energy),
+        khat=pareto_khat(log_weight),
+        energy_calls=sum(draws.energy_calls for draws in rounds),
+        n=n,
+        trials=trials,
+        **_against_exact_draws(sampler, target, points, n, seed),
+        **_against_modes(target, points, n, seed),
+    )
+
+
+def _against_exact_draws(
+    sampler: FlowSampler, target: Target, points: list[Rows], n: int, seed: int
+) -> dict[str, float | None]:
+    """What needs `Target.sample`: distance, its floor, the upper bound and the forward ESS."""
+    names = ("w2", "w2_spread", "w2_floor", "w2_floor_spread", "eubo", "eubo_error", "ess_forward", "ess_forward_error")
+    if target.sample is None:
+        return dict.fromkeys(names)
+    distances, floors, log_weights = [], [], []
+    for trial, found in enumerate(points):
+        exact, other = _two_exact_samples(target.sample, n, seed, trial)
+        distances.append(w2(found, exact))
+        floors.append(w2(other, exact))
+        log_weights.append(_exact_log_weight(sampler, target, exact))
+    log_weight = np.concatenate(log_weights)
+    above, efficiency = eubo(log_weight), forward_ess(log_weight)
+    values = (*mean_and_spread(distances), *mean_and_spread(floors))
+    return dict(
+        zip(names, (*values, above.value, above.error, efficiency.value, efficiency.error), strict=True),
+    )
+
+
+def _two_exact_samples(
+    sample: Draw, n: int, seed: int, trial: int
+) -> tuple[Float[Array, "n dim"], Float[Array, "n dim"]]:
+    first, second = jax.random.split(jax.random.fold_in(jax.random.key(seed), trial))
+    return sample(first, n), sample(second, n)
+
+
+def _exact_log_weight(sampler: FlowSampler, target: Target, exact: Float[Array, "n dim"]) -> Rows:
+    """log w at exact draws; plus infinity where either half of it is not a number."""
+    with jax.default_matmul_precision("float32"):  # as `Target.energy_and_grad` has it
+        log_density = jax.vmap(target.log_density)(exact)
+    log_proposal = np.asarray(sampler.log_density(exact), np.float64)
+    log_weight = np.asarray(log_density, np.float64) - log_proposal
+    return np.where(np.isnan(log_weight), np.inf, log_weight)
+
+
+def _against_modes(target: Target, points: list[Rows], n: int, seed: int) -> dict:
+    """What needs `Target.modes`: which the draws hold and in what proportion."""
+    if target.modes is None:
+        return dict.fromkeys(("modes", "modes_worst", "mode_tv", "mode_tv_spread", "mode_tv_floor", "entropic"))
+    trials: list[Coverage] = [coverage(target.modes, found) for found in points]
+    floor, _ = coverage_floor(target.modes, n, seed=seed)
+    variation, variation_spread = mean_and_spread([each.mode_tv for each in trials])
+    return {
+        "modes": float(np.mean([each.modes for each in trials])),
+        "modes_worst": int(min(each.modes for each in trials)),
+        "mode_tv": variation,
+        "mode_tv_spread": variation_spread,
+        "mode_tv_floor": floor.mode_tv,
+        "entropic": float(np.mean([each.entropic for each in trials])),
+    }
+
+
+def _log_evidence(log_weight: Rows) -> Estimate:
+    """log of the mean weight in float64, with the delta method's standard error."""
+    largest = log_weight.max()
+    if not np.isfinite(largest):
+        return Estimate(float(largest), np.inf)
+    weight = np.exp(log_weight - largest)
+    mean = weight.mean()
+    error = np.std(weight, ddof=1) / (mean * np.sqrt(weight.size))
+    return Estimate(float(largest + np.log(mean)), float(error))
+
+
+def _weightless_if_nan(log_weight: Float[Array, " n"]) -> Rows:
+    values = np.asarray(log_weight, np.float64)
+    return np.where(np.isnan(values), -np.inf, values)
