@@ -1,7 +1,7 @@
 """The verdict on a sampler: how far, how tight, how many modes, each with its error and its floor."""
 
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -18,6 +18,7 @@ from temperflow.targets.base import Draw, Target
 Rows = NDArray[np.float64]
 
 
+@runtime_checkable
 class FlowSampler(Protocol):
     r"""What `evaluate` asks of a sampler: draws of a map, and the density of that same map."""
 

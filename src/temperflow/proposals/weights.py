@@ -35,7 +35,7 @@ def systematic_resample(key: PRNGKeyArray, log_weight: Float[Array, " n"], count
     expected number of copies is exactly `count * w_i`.
     """
     cumulative = jnp.cumsum(normalised(log_weight))
-    teeth = (jnp.arange(count) + jax.random.uniform(key)) / count
+    teeth = (jnp.arange(count, dtype=log_weight.dtype) + jax.random.uniform(key, dtype=log_weight.dtype)) / count
     # Rounding may leave the last cumulative weight under one; scale the teeth, not the weights.
     return jnp.searchsorted(cumulative, teeth * cumulative[-1], side="right").clip(0, log_weight.size - 1)
 

@@ -1,6 +1,7 @@
 """The control as a map from source to target, with the exact density of what it makes."""
 
 import abc
+from collections.abc import Callable
 
 import diffrax
 import equinox as eqx
@@ -8,7 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from temperflow.models import Control, ExactDivergence, log_abs_det, value_and_jacobian
+from temperflow.models import ExactDivergence, log_abs_det, value_and_jacobian
+
+# A control as the flow sees it: the velocity at (t, x, β).
+Velocity = Callable[[Float[Array, ""], Float[Array, " dim"], Float[Array, ""]], Float[Array, " dim"]]
 
 
 class Transported(eqx.Module):
@@ -27,11 +31,11 @@ class Flow(eqx.Module):
     r"""The solution map of $\dot x = \mu_t(x, 1)$ from t = 0 to 1 and its inverse (MATH.md section 6)."""
 
     @abc.abstractmethod
-    def forward(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def forward(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         """From the source to the target."""
 
     @abc.abstractmethod
-    def inverse(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def inverse(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         """The same map backwards; `log_det` is still the forward map's at the point found."""
 
 
@@ -42,11 +46,11 @@ class SteppedFlow(Flow):
 
     @abc.abstractmethod
     def advance(
-        self, control: Control, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
+        self, control: Velocity, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
     ) -> Float[Array, " dim"]:
         """One step."""
 
-    def forward(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def forward(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         def step(carry, index):
             x, log_det = carry
             x, jacobian = value_and_jacobian(lambda x: self._at(control, index, x), x)
@@ -56,7 +60,7 @@ class SteppedFlow(Flow):
             (x, log_det), _ = jax.lax.scan(step, (x, jnp.zeros((), x.dtype)), jnp.arange(self.steps))
         return Transported(x, log_det, jnp.zeros((), x.dtype))
 
-    def inverse(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def inverse(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         def step(carry, index):
             x, log_det, error = carry
             x, jacobian, residual = _newton(lambda x: self._at(control, index, x), x)
@@ -67,7 +71,7 @@ class SteppedFlow(Flow):
             (x, log_det, error), _ = jax.lax.scan(step, (x, zero, zero), jnp.arange(self.steps - 1, -1, -1))
         return Transported(x, log_det, error)
 
-    def _at(self, control: Control, index: Array, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
+    def _at(self, control: Velocity, index: Array, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
         h = jnp.asarray(1.0 / self.steps, x.dtype)
         return self.advance(control, index.astype(x.dtype) * h, h, x)
 
@@ -87,7 +91,7 @@ class EulerFlow(SteppedFlow):
     steps: int = eqx.field(static=True, default=250)
 
     def advance(
-        self, control: Control, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
+        self, control: Velocity, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
     ) -> Float[Array, " dim"]:
         return x + h * control(t, x, jnp.ones_like(t))
 
@@ -107,7 +111,7 @@ class RungeKuttaFlow(SteppedFlow):
     steps: int = eqx.field(static=True, default=64)
 
     def advance(
-        self, control: Control, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
+        self, control: Velocity, t: Float[Array, ""], h: Float[Array, ""], x: Float[Array, " dim"]
     ) -> Float[Array, " dim"]:
         one, middle = jnp.ones_like(t), t + h / 2.0
         first = control(t, x, one)
@@ -137,14 +141,14 @@ class AdaptiveFlow(Flow):
     tolerance: float = eqx.field(static=True, default=1e-5)
     max_steps: int = eqx.field(static=True, default=4096)
 
-    def forward(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def forward(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         return self._solve(control, x, 0.0, 1.0)
 
-    def inverse(self, control: Control, x: Float[Array, " dim"]) -> Transported:
+    def inverse(self, control: Velocity, x: Float[Array, " dim"]) -> Transported:
         back = self._solve(control, x, 1.0, 0.0)
         return eqx.tree_at(lambda end: end.log_det, back, -back.log_det)
 
-    def _solve(self, control: Control, x: Float[Array, " dim"], start: float, end: float) -> Transported:
+    def _solve(self, control: Velocity, x: Float[Array, " dim"], start: float, end: float) -> Transported:
         divergence, no_key = ExactDivergence(), jax.random.key(0)
 
         def rate(t, state, args):
