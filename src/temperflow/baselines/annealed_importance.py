@@ -25,8 +25,8 @@ class AnnealingInfo(eqx.Module):
     """
 
     ladder: Ladder
-    acceptance: Float[Array, " levels-1"]
-    ess: Float[Array, " levels-1"]
+    acceptance: Float[Array, " gaps"]
+    ess: Float[Array, " gaps"]
 
 
 def annealed_importance(

@@ -18,7 +18,7 @@ class Ladder(eqx.Module):
         step: row k is the coordinatewise step at `s[k + 1]`.
 
     >>> coarse = Ladder(jnp.array([0.0, 0.1, 1.0]), jnp.ones((2, 3)))
-    >>> coarse.stretch(5).s.round(3).tolist()
+    >>> [round(level, 3) for level in coarse.stretch(5).s.tolist()]
     [0.0, 0.05, 0.1, 0.316, 1.0]
     """
 
@@ -45,7 +45,7 @@ def equalise(s: Float[Array, " levels"], rejection: Float[Array, " levels-1"]) -
     Bouchard-Côté, Deligiannidis & Doucet, Non-reversible parallel tempering: a scalable highly
     parallel MCMC scheme, JRSS B 84 (2022), 321-350 (arXiv 1905.02939).
 
-    >>> equalise(jnp.array([0.0, 0.5, 1.0]), jnp.array([0.75, 0.25])).round(3).tolist()
+    >>> [round(s, 3) for s in equalise(jnp.array([0.0, 0.5, 1.0]), jnp.array([0.75, 0.25])).tolist()]
     [0.0, 0.333, 1.0]
     """
     # A gap never seen rejecting keeps a little width, or two levels would fall together.
@@ -54,7 +54,26 @@ def equalise(s: Float[Array, " levels"], rejection: Float[Array, " levels-1"]) -
     return _at_shares(s, share, s.size)
 
 
-def _at_shares(s: Float[Array, " levels"], share: Float[Array, " levels"], count: int) -> Float[Array, " count"]:
+def equal_distance(ladder: Ladder, overlap: Float[Array, " gaps"]) -> Ladder:
+    r"""The ladder with as many levels at equal thermodynamic distance from one to the next.
+
+    To leading order the effective share of weights $e^{-\Delta s V}$ is
+    $e^{-\Delta s^2 \mathrm{Var}V}$, so the length of a gap is $\sqrt{-\log \mathrm{overlap}}$.
+
+    Args:
+        ladder: levels and steps.
+        overlap: effective share of equal weights after reweighting across each gap.
+
+    >>> coarse = Ladder(jnp.array([0.0, 0.5, 1.0]), jnp.ones((2, 1)))
+    >>> [round(s, 3) for s in equal_distance(coarse, jnp.exp(-jnp.array([9.0, 1.0]))).s.tolist()]
+    [0.0, 0.333, 1.0]
+    """
+    length = jnp.sqrt(jnp.maximum(-jnp.log(overlap), 1e-6))
+    share = jnp.concatenate([jnp.zeros(1, length.dtype), jnp.cumsum(length) / jnp.sum(length)])
+    return ladder.onto(_at_shares(ladder.s, share.astype(ladder.s.dtype), ladder.s.size))
+
+
+def _at_shares(s: Float[Array, " levels"], share: Float[Array, " levels"], count: int) -> Float[Array, " {count}"]:
     """`count` levels at equal shares, given each old level's share of the way."""
     wanted = jnp.linspace(0.0, 1.0, count)
     place = jnp.interp(wanted, share, _stretched(s, s[1]))

@@ -36,7 +36,7 @@ def next_level(
     most = 1 - now
     top = jnp.log(most)
 
-    def halve(_: int, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
         middle = 0.5 * (low + high)
         good = share(jnp.exp(middle)) >= reachable

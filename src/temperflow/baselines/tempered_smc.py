@@ -29,9 +29,9 @@ class SmcInfo(eqx.Module):
     """
 
     ladder: Ladder
-    acceptance: Float[Array, " levels-1"]
-    ess: Float[Array, " levels-1"]
-    resampled: Float[Array, " levels-1"]
+    acceptance: Float[Array, " gaps"]
+    ess: Float[Array, " gaps"]
+    resampled: Float[Array, " gaps"]
     log_evidence: Float[Array, " islands"]
     finished: bool = eqx.field(static=True)
 
@@ -109,9 +109,9 @@ class _Climb(eqx.Module):
     jumped: Array
     s: Float[Array, " levels"]
     steps: Float[Array, "levels-1 dim"]
-    acceptance: Float[Array, " levels-1"]
-    ess: Float[Array, " levels-1"]
-    resampled: Float[Array, " levels-1"]
+    acceptance: Float[Array, " gaps"]
+    ess: Float[Array, " gaps"]
+    resampled: Float[Array, " gaps"]
 
 
 @eqx.filter_jit
@@ -165,10 +165,7 @@ def _climb(
         points, log_weight, gained = jax.vmap(resample_if)(
             fold_keys(choose_key, shape[0]), climb.points, log_weight, poor
         )
-        if ladder is None:
-            step = follow_spread(climb.step, spread(points.x, log_weight))
-        else:
-            step = ladder.step[level]
+        step = follow_spread(climb.step, spread(points.x, log_weight)) if ladder is None else ladder.step[level]
         points, step, acceptance = rejuvenate(move_key, path, move, moves, then, step, points, adapt=ladder is None)
         return _Climb(
             points,
