@@ -75,10 +75,18 @@ class Buffer(eqx.Module):
     def empty(rollouts: int, slices: int, walkers: int, dim: int) -> "Buffer":
         """Room for `rollouts` rollouts."""
         shape = (rollouts, slices, walkers)
-        scalar, vector = jnp.zeros(shape), jnp.zeros((*shape, dim))
+
+        def scalars() -> Array:
+            return jnp.zeros(shape)
+
+        def vectors() -> Array:
+            return jnp.zeros((*shape, dim))
+
         return Buffer(
-            Location(scalar, vector, scalar + 1.0, Cached(scalar, vector), scalar, jnp.zeros(shape, bool)),
-            jnp.asarray(0),
+            Location(
+                scalars(), vectors(), jnp.ones(shape), Cached(scalars(), vectors()), scalars(), jnp.zeros(shape, bool)
+            ),
+            jnp.array(0),
         )
 
     def push(self, new: Location) -> "Buffer":

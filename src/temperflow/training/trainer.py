@@ -48,7 +48,7 @@ class TrainState(eqx.Module):
 
 
 class EpochInfo(eqx.Module):
-    """What an epoch showed. Residuals are over the epoch's batches; the rest is of its rollout."""
+    """What an epoch showed. Residuals are the averaged parameters'; loss and norm are over its updates."""
 
     loss: Float[Array, ""]
     residual: Float[Array, ""]
@@ -98,18 +98,18 @@ class Trainer(eqx.Module):
 
     def start(self, model: Model, seed: int | Int[Array, ""]) -> TrainState:
         """The state before the first epoch."""
-        zero = jnp.asarray(0)
         tempering = self.proposal.joint.tempering
+        # Copies throughout, so that the state's buffers can be donated to the next epoch's.
         return TrainState(
-            model,
-            model,
+            _copied(model),
+            _copied(model),
             self.optimiser.init(eqx.filter(model, eqx.is_inexact_array)),
             Buffer.empty(self.memory, self.steps + 1, self.walkers, self.proposal.joint.continuum.dim),
-            jnp.zeros(2) if tempering is None else tempering.confinement.bias,
-            jnp.asarray(seed),
-            zero,
-            zero,
-            zero,
+            jnp.zeros(2) if tempering is None else jnp.copy(tempering.confinement.bias),
+            jnp.array(seed),
+            jnp.array(0),
+            jnp.array(0),
+            jnp.array(0),
             jnp.ones(()),
         )
 
@@ -167,41 +167,48 @@ class Trainer(eqx.Module):
         return state, seen
 
     def _learn(self, key: PRNGKeyArray, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
-        """`iterations` updates at locations drawn from the buffer."""
+        """`iterations` updates at locations drawn from the buffer, then a look at what the average has left."""
         # Activation functions cannot ride through a scan.
         start, static = eqx.partition((state.model, state.average), eqx.is_array)
 
-        def update(carry: Any, index: Int[Array, ""]) -> tuple[Any, dict[str, Array]]:
+        def update(carry: Any, index: Int[Array, ""]) -> tuple[Any, tuple[Array, Array]]:
             arrays, optimiser, skipped = carry
             model, average = eqx.combine(arrays, static)
             for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
             batch = state.buffer.sample(for_batch, self.batch)
-            (loss, squares), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
+            (loss, _), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
             norm = optax.global_norm(gradient)
             ok = jnp.isfinite(norm) & jnp.isfinite(loss)
             change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
             stepped = eqx.apply_updates(model, jax.tree.map(lambda leaf: state.patience * leaf, change))
-            blended = _blend(self.averaging, average, stepped)
+            blended = _blend(self._decay(state.iteration + index), average, stepped)
             tried = (eqx.filter((stepped, blended), eqx.is_array), moved)
             kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), tried, (arrays, optimiser))
-            shown = {
-                "loss": loss,
-                "residual": jnp.sqrt(jnp.nanmean(squares)),
-                "residual_tail": jnp.sqrt(jnp.nanquantile(squares, 0.99)),
-                "gradient_norm": norm,
-            }
-            return (*kept, skipped + jnp.where(ok, 0, 1)), shown
+            return (*kept, skipped + jnp.where(ok, 0, 1)), (loss, norm)
 
-        (arrays, optimiser, skipped), shown = jax.lax.scan(
+        (arrays, optimiser, skipped), (losses, norms) = jax.lax.scan(
             update, (start, state.optimiser, state.skipped), jnp.arange(self.iterations)
         )
         model, average = eqx.combine(arrays, static)
+        for_batch, for_loss = jax.random.split(jax.random.fold_in(key, self.iterations))
+        _, squares = self._objective(average, state.buffer.sample(for_batch, max(self.batch, 1024)), for_loss)
+        shown = {
+            "loss": jnp.mean(losses),
+            "gradient_norm": jnp.mean(norms),
+            "residual": jnp.sqrt(jnp.nanmean(squares)),
+            "residual_tail": jnp.sqrt(jnp.nanquantile(squares, 0.99)),
+        }
         state = eqx.tree_at(
             lambda s: (s.model, s.average, s.optimiser, s.skipped, s.iteration),
             state,
             (model, average, optimiser, skipped, state.iteration + self.iterations),
         )
-        return state, {name: jnp.mean(values) for name, values in shown.items()}
+        return state, shown
+
+    def _decay(self, iteration: Int[Array, ""]) -> Float[Array, ""]:
+        """The average's decay: short of memory at first, so that the start is soon forgotten."""
+        count = iteration.astype(jnp.float32)
+        return jnp.minimum(self.averaging, (1.0 + count) / (10.0 + count))
 
     def _objective(
         self, model: Model, batch: Location, key: PRNGKeyArray
@@ -209,8 +216,13 @@ class Trainer(eqx.Module):
         return self.loss(key, model, batch, self.proposal.joint.continuum)
 
 
-def _blend(decay: float, average: Model, latest: Model) -> Model:
+def _blend(decay: Float[Array, ""], average: Model, latest: Model) -> Model:
     """The exponential moving average of every float; whatever else there is comes from the latest."""
     floats, _ = eqx.partition(average, eqx.is_inexact_array)
     fresh, rest = eqx.partition(latest, eqx.is_inexact_array)
     return eqx.combine(jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, floats, fresh), rest)
+
+
+def _copied(model: Model) -> Model:
+    arrays, static = eqx.partition(model, eqx.is_array)
+    return eqx.combine(jax.tree.map(jnp.copy, arrays), static)
