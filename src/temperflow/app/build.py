@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from temperflow.app.config import Config, NetworkConfig, TrainingConfig
+from temperflow.baselines.pilot import survey as run_survey
 from temperflow.models import (
     Control,
     Divergence,
@@ -103,6 +104,12 @@ def needs_survey(config: Config) -> bool:
     return widens or unscaled or config.path.schedule == "survey"
 
 
+def survey_of(config: Config, target: Target, seed: int) -> Survey:
+    """Run the pilot: tempered SMC from ever wider starts until nothing more is found."""
+    found, calls = run_survey(jax.random.key(seed), target, source_scale=_source_scale(config, target))
+    return Survey(float(found.scale), tuple(float(s) for s in found.ladder.s), calls)
+
+
 def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) -> Built:
     """Trainer, initial parameters and the way to a sampler.
 
@@ -185,7 +192,10 @@ def _proposal(config: Config, target: Target, joint: JointDensity) -> Proposal:
             rates = Rates(p.scale, p.damping, p.xi_scale, p.xi_damping)
             proposal = Langevin(joint, target, rates, Splitting() if exact else EulerMaruyama())
     if p.adjusted_moves:
-        proposal = MetropolisAdjusted(proposal, p.adjusted_step, p.adjusted_moves)
+        # joint and target are properties there, which the checker takes for missing fields
+        proposal = MetropolisAdjusted(  # pyright: ignore[reportCallIssue]
+            proposal=proposal, step_size=p.adjusted_step, moves=p.adjusted_moves
+        )
     return proposal
 
 

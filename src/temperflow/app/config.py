@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -240,7 +241,7 @@ def _rules(config: Config) -> list[tuple[str, Any, bool, str]]:
     return [
         *((name, value, value >= 1, "at least 1") for name, value in counts.items()),
         *(
-            (name, value, value is None or 0 < value < float("inf"), "a positive number")
+            (name, value, value is None or 0 < value < math.inf, "a positive number")
             for name, value in positive.items()
         ),
         ("training.steps", t.steps, t.steps >= 2, "at least 2"),
