@@ -5,6 +5,7 @@ from temperflow.models.divergence import (
     ExactDivergence,
     HutchinsonDivergence,
     log_abs_det,
+    signed_log_det,
     value_and_jacobian,
 )
 from temperflow.models.features import FourierFeatures
@@ -21,5 +22,6 @@ __all__ = [
     "Model",
     "Network",
     "log_abs_det",
+    "signed_log_det",
     "value_and_jacobian",
 ]

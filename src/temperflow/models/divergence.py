@@ -77,7 +77,15 @@ def value_and_jacobian(field: Field, x: Float[Array, " dim"]) -> tuple[Float[Arr
 
 
 def log_abs_det(matrix: Float[Array, "dim dim"]) -> Float[Array, ""]:
-    r"""$\log|\det|$, in closed form up to three dimensions: a batched LU is slow for small matrices."""
+    r"""$\log|\det|$."""
+    return signed_log_det(matrix)[1]
+
+
+def signed_log_det(matrix: Float[Array, "dim dim"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    r"""The determinant's sign and $\log|\det|$.
+
+    In closed form up to three dimensions: a batched LU is slow for small matrices.
+    """
     m = matrix
     match m.shape[0]:
         case 1:
@@ -87,8 +95,9 @@ def log_abs_det(matrix: Float[Array, "dim dim"]) -> Float[Array, ""]:
         case 3:
             determinant = jnp.dot(m[0], jnp.cross(m[1], m[2]))
         case _:
-            return jnp.linalg.slogdet(m)[1]
-    return jnp.log(jnp.abs(determinant))
+            sign, log_abs = jnp.linalg.slogdet(m)
+            return sign, log_abs
+    return jnp.sign(determinant), jnp.log(jnp.abs(determinant))
 
 
 def _push(

@@ -1,5 +1,6 @@
 """The trained sampler: independent draws with exact weights, in three ways."""
 
+import math
 from typing import Literal
 
 import equinox as eqx
@@ -11,11 +12,12 @@ from temperflow.models import Model
 from temperflow.proposals import Proposal, Walker, rollout, target_calls
 from temperflow.proposals.weights import log_mean_exp, log_mean_exp_error
 from temperflow.sampling.draws import Draws
-from temperflow.sampling.flow import Flow
+from temperflow.sampling.flow import Flow, Transported
 
 Method = Literal["flow", "anneal", "temper"]
-# Points moved at once: enough to fill a device, little enough to fit one.
-CHUNK = 8192
+# Rows pushed through the control at once, d + 1 a point (its value and its derivatives): enough
+# to fill a device, little enough to fit one.
+ROWS = 24_576
 # How far an inverse may miss, relative to the point, before its density counts as unknown.
 ROUND_TRIP = 1e-4
 METHODS: tuple[Method, ...] = ("flow", "anneal", "temper")
@@ -27,7 +29,7 @@ class Sampler(eqx.Module):
     Three ways to draw, each with weights that are exact for what is simulated:
 
     * `flow`: the control alone as a map; $w = \hat\pi_1/q$ with q the map's own density. One
-      target call a draw.
+      target call a draw, and less than one chunk's more so that all chunks are equal.
     * `anneal`: controlled Langevin dynamics at temperature one with resampling.
     * `temper`: the same with temperature a coordinate; the cold walkers are the draws. The
       number of draws is then only about n.
@@ -81,7 +83,7 @@ class Sampler(eqx.Module):
     def log_density(self, x: Float[Array, "n dim"]) -> Float[Array, " n"]:
         """log q of the flow at given points, through the inverse of the same map.
 
-        NaN where the inverse does not close.
+        NaN where the inverse does not close or the map is folded.
         """
         return _density_at(self, x)
 
@@ -91,7 +93,8 @@ class Sampler(eqx.Module):
         # A draw that left the numbers behind has no weight, and counts as a draw.
         log_weight = jnp.where(jnp.isfinite(log_weight), log_weight, -jnp.inf)
         error = log_mean_exp_error(log_weight) if n > 1 else jnp.asarray(jnp.inf)
-        return Draws(x, log_weight, log_mean_exp(log_weight), error, log_density, log_proposal, n)
+        calls = math.prod(_chunks(n, self.dim))
+        return Draws(x, log_weight, log_mean_exp(log_weight), error, log_density, log_proposal, calls)
 
     def _draw_by_annealing(self, key: PRNGKeyArray, n: int, proposal: Proposal) -> Draws:
         islands = min(self.islands, n)
@@ -141,9 +144,11 @@ def _flow_draws(
         end = sampler.flow.forward(sampler.model.control, start)
         with jax.default_matmul_precision("float32"):
             density = target.log_density(end.x)
-        return end.x, continuum.log_source(start) - end.log_det, density
+        return end.x, _if_known(continuum.log_source(start) - end.log_det, end), density
 
-    return jax.lax.map(draw, jnp.arange(n), batch_size=min(n, CHUNK))
+    chunks, points = _chunks(n, continuum.dim)
+    drawn = jax.lax.map(draw, jnp.arange(chunks * points), batch_size=points)
+    return jax.tree.map(lambda leaf: leaf[:n], drawn)
 
 
 @eqx.filter_jit
@@ -152,7 +157,18 @@ def _density_at(sampler: Sampler, x: Float[Array, "n dim"]) -> Float[Array, " n"
 
     def density(point: Float[Array, " dim"]) -> Float[Array, ""]:
         start = sampler.flow.inverse(sampler.model.control, point)
-        log_density = continuum.log_source(start.x) - start.log_det
-        return jnp.where(start.error <= ROUND_TRIP, log_density, jnp.nan)
+        return _if_known(continuum.log_source(start.x) - start.log_det, start)
 
-    return jax.lax.map(density, x, batch_size=min(x.shape[0], CHUNK))
+    n = x.shape[0]
+    chunks, points = _chunks(n, continuum.dim)
+    return jax.lax.map(density, x[jnp.arange(chunks * points) % n], batch_size=points)[:n]
+
+
+def _if_known(log_density: Float[Array, ""], way: Transported) -> Float[Array, ""]:
+    return jnp.where(way.error <= ROUND_TRIP, log_density, jnp.nan)
+
+
+def _chunks(n: int, dim: int) -> tuple[int, int]:
+    """How many chunks of how many points make n: equal ones, so that a single program serves all."""
+    chunks = -(-n * (dim + 1) // ROWS)
+    return chunks, -(-n // chunks)
