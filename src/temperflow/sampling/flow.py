@@ -124,8 +124,8 @@ class AdaptiveFlow(Flow):
     The divergence stays exact, at d derivatives a look at the control: a stochastic one would be
     cheaper by that factor, but its noise stands in the exponent of the weights, where it biases
     the evidence upwards. The density is right to some tens of tolerances, the errors of all steps
-    together, not exactly: bounds made from it should be quoted with it. Solved by Tsitouras' 5(4) pair (diffrax) under its step-size
-    control, forwards and backwards alike.
+    together, not exactly: bounds made from it should be quoted with it. Solved by Tsitouras'
+    5(4) pair (diffrax) under its step-size control, forwards and backwards alike.
 
     Args:
         tolerance: of a step, relative and absolute, for position and log-determinant together.
