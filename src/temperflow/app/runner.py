@@ -1,0 +1,313 @@
+"""`fit` and `load`: from a target to a trained sampler in a directory, and back."""
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from temperflow.app import arrays, recipes
+from temperflow.app.build import Built, Survey, build, needs_survey, survey_of
+from temperflow.app.checkpoint import Checkpoints
+from temperflow.app.config import Config
+from temperflow.app.errors import UsageError
+from temperflow.app.events import Event, EventLog, history, read
+from temperflow.app.files import locked, to_json
+from temperflow.app.loop import Journey, Loop
+from temperflow.app.manifest import Refused, versions
+from temperflow.app.origin import rebuild, resolve
+from temperflow.app.preflight import Preflight, fingerprint, preflight, same_fingerprint
+from temperflow.app.progress import TensorBoard, display
+from temperflow.app.run_directory import METRICS, SAMPLER, SURVEY, VERDICT, RunDirectory, Settings
+from temperflow.app.signals import StopRequest
+from temperflow.app.stepper import Anchor, Stepper, owned
+from temperflow.sampling import Sampler
+from temperflow.targets import Target
+from temperflow.training import TrainState
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Args:
+        directory: where it lies.
+        sampler: what was trained.
+        target: what it samples.
+        config: all settings.
+        seed: of all randomness.
+    """
+
+    directory: Path
+    sampler: Sampler
+    target: Target
+    config: Config
+    seed: int
+
+    @cached_property
+    def history(self) -> list[Event]:
+        """The epochs that led here, one record each."""
+        return history(read(RunDirectory(self.directory).events))
+
+    @property
+    def metrics(self) -> dict[str, Any] | None:
+        """What the last evaluation measured; None before there was one."""
+        return RunDirectory(self.directory).read_json(METRICS)
+
+    @property
+    def verdict(self) -> dict[str, Any] | None:
+        """Whether to trust it, and why; None before it was judged."""
+        return RunDirectory(self.directory).read_json(VERDICT)
+
+
+def fit(
+    target: Target | str,
+    recipe: str = "ctds",
+    out: str | Path = "runs/mine",
+    seed: int = 0,
+    config: Config | None = None,
+    *,
+    dim: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    progress: bool = True,
+    tensorboard: bool = False,
+    checkpoint_every: float = 30.0,
+) -> Run:
+    """Train a sampler, or go on with one, or return it if it is finished.
+
+    The directory holds one run. With the same arguments again it is resumed at its newest good
+    checkpoint and ends with the same parameters, bit for bit, as if it had never stopped; with
+    other arguments it is refused.
+
+    Args:
+        target: a `Target`, the name of a shipped one, or `file.py:function`.
+        recipe: where the settings come from; see `temperflow recipes`.
+        out: the run directory.
+        seed: of all randomness.
+        config: settings instead of a recipe's.
+        dim: the dimension, for a function in a file and for shipped families that leave it open.
+        overrides: single settings by path, `{"training.epochs": 20}`.
+        progress: show what happens on standard error.
+        tensorboard: write scalars for TensorBoard as well.
+        checkpoint_every: least seconds between two checkpoints.
+    """
+    try:
+        settled = recipes.get(recipe) if config is None else config
+        settled = settled.override(dict(overrides or {}))
+    except ValueError as error:
+        raise UsageError(got=str(error), todo="see `temperflow recipes` and `temperflow run --help`") from error
+    if not 0 <= seed < 2**31:
+        raise UsageError(got=f"seed={seed}", expected="a whole number in [0, 2^31)", todo="choose another seed")
+    found, origin = resolve(target, dim)
+    looked = preflight(found, _source_scale(settled, found))
+    settings = Settings(settled, origin, seed, looked.fingerprint)
+    directory = RunDirectory(Path(out))
+    directory.prepare()
+    with locked(directory.path):
+        if not directory.exists():
+            directory.begin(settings)
+        elif differences := directory.settings().differences(settings):
+            raise UsageError(
+                got=f"{directory.path}, which holds a run with {'; '.join(differences[:4])}",
+                expected="the same arguments, to go on with it",
+                todo="choose another `out`, or `temperflow resume` to go on with what is there",
+            )
+        with _shown(progress, tensorboard, directory) as readers:
+            return _carried_out(directory, settings, found, looked, readers, checkpoint_every, progress)
+
+
+def resume(directory: str | Path, target: Target | None = None, **options: Any) -> Run:
+    """Go on with the run in a directory, by the settings that it holds.
+
+    Args:
+        directory: of a run that was started.
+        target: needed where it was a function in memory.
+        options: `progress`, `tensorboard` and `checkpoint_every` of `fit`.
+    """
+    place = RunDirectory(Path(directory))
+    settings = _settings(place)
+    found = rebuild(settings.target, place.path) if target is None else target
+    looked = preflight(found, _source_scale(settings.config, found))
+    _require_same(settings, looked.fingerprint, place)
+    shown = options.pop("progress", True)
+    tensorboard, every = options.pop("tensorboard", False), options.pop("checkpoint_every", 30.0)
+    if options:
+        raise TypeError(f"resume takes progress, tensorboard and checkpoint_every; got {', '.join(options)}")
+    with locked(place.path), _shown(shown, tensorboard, place) as readers:
+        return _carried_out(place, settings, found, looked, readers, every, shown)
+
+
+def load(directory: str | Path, target: Target | None = None) -> Sampler:
+    """The trained sampler of a finished run.
+
+    Args:
+        directory: of the run, wherever it lies now.
+        target: what it samples; needed where that was a function in memory, or in a file that is
+            not where it was.
+    """
+    place = RunDirectory(Path(directory))
+    content, settings = place.sampler_bytes(), _settings(place)
+    found = rebuild(settings.target, place.path) if target is None else target
+    if settings.target.kind != "name":
+        _require_same(settings, fingerprint(found, _source_scale(settings.config, found)), place)
+    built = build(settings.config, found, place.survey(), settings.seed)
+    return _from_shipped(built, content, settings.seed)
+
+
+def _carried_out(
+    directory: RunDirectory,
+    settings: Settings,
+    target: Target,
+    looked: Preflight,
+    readers: list[Any],
+    checkpoint_every: float,
+    notify: bool,
+) -> Run:
+    with EventLog(directory.events, readers) as log:
+        if not directory.finished or not _shipped_is_sound(directory, log):
+            _train(directory, settings, target, looked, log, checkpoint_every, notify)
+        built = build(settings.config, target, directory.survey(), settings.seed)
+        sampler = _from_shipped(built, directory.sampler_bytes(), settings.seed)
+    return Run(directory.path, sampler, target, settings.config, settings.seed)
+
+
+def _train(
+    directory: RunDirectory,
+    settings: Settings,
+    target: Target,
+    looked: Preflight,
+    log: EventLog,
+    checkpoint_every: float,
+    notify: bool,
+) -> None:
+    seed, epochs = settings.seed, settings.config.training.epochs
+    device = jax.devices()[0]
+    log.write("started", seed=seed, epochs=epochs, versions=versions(), device=device.device_kind)
+    for warning in looked.warnings:
+        log.write("warning", message=warning)
+    survey = _surveyed(directory, settings, target, log)
+    built = build(settings.config, target, survey, seed)
+    calls = looked.energy_calls + (0 if survey is None else survey.energy_calls)
+
+    def fresh() -> TrainState:
+        return owned(built.trainer.start(built.model, seed))
+
+    start = fresh()
+    checkpoints = Checkpoints(directory.checkpoints, directory.identity)
+    journey = _restored(checkpoints, Journey(start, Anchor.of(start)), log)
+    stepper = Stepper(built.trainer, start)
+    loop = Loop(built.trainer, stepper, fresh, epochs, checkpoints, log, calls, checkpoint_every, str(directory.path))
+    with StopRequest(notify) as stop:
+        journey = loop.run(journey, stop)
+        directory.write(SAMPLER, arrays.to_bytes(_shipped(journey.state)))
+    log.write(
+        "finished",
+        epoch=epochs,
+        seconds=round(journey.seconds, 4),
+        energy_calls=calls + epochs * built.trainer.calls_per_epoch,
+    )
+    log.sync()
+
+
+def _surveyed(directory: RunDirectory, settings: Settings, target: Target, log: EventLog) -> Survey | None:
+    """The pilot's findings, from the directory if it has them; they follow from the settings."""
+    if not needs_survey(settings.config):
+        return None
+    try:
+        found = directory.survey()
+    except Refused as reason:
+        log.write("refused", name=SURVEY, reason=reason.got)
+        found = None
+    if found is None:
+        log.write("surveying")
+        began = time.monotonic()
+        found = survey_of(settings.config, target, settings.seed)
+        seconds = round(time.monotonic() - began, 4)
+        directory.write(SURVEY, to_json(found.to_dict()))
+        log.write("surveyed", scale=found.scale, energy_calls=found.energy_calls, seconds=seconds)
+    # Read back, so that the first process and those that resume work with the same digits.
+    survey = directory.survey()
+    assert survey is not None
+    return survey
+
+
+def _restored(checkpoints: Checkpoints, start: Journey, log: EventLog) -> Journey:
+    """The newest good checkpoint, or the start."""
+    checkpoints.clear_unfinished()
+    existed = bool(checkpoints.names())
+    restored = checkpoints.restore(start.to_tree())
+    for name, reason in restored.refused:
+        log.write("refused", name=name, reason=reason)
+    if restored.tree is None:
+        if existed:
+            log.write("resumed", epoch=0)
+        return start
+    written, now = restored.about.get("versions", {}), versions()
+    if changed := [f"{name} {written[name]} -> {now.get(name)}" for name in written if written[name] != now.get(name)]:
+        log.write("warning", message=f"other versions than began this run, so other digits: {', '.join(changed)}")
+    state = owned(restored.tree["state"])
+    log.write("resumed", epoch=int(state.epoch))
+    return Journey(state, Anchor(restored.tree["anchor"]), float(restored.about["seconds"]))
+
+
+def _shipped_is_sound(directory: RunDirectory, log: EventLog) -> bool:
+    try:
+        directory.sampler_bytes()
+    except (Refused, UsageError) as reason:
+        log.write("refused", name=SAMPLER, reason=reason.got)
+        return False
+    return True
+
+
+def _shipped(state: TrainState) -> dict[str, Any]:
+    """What training leaves behind: all else follows from the settings."""
+    return {"model": state.average, "bias": state.bias}
+
+
+def _from_shipped(built: Built, content: bytes, seed: int) -> Sampler:
+    like = eqx.filter_eval_shape(built.trainer.start, built.model, seed)
+    stored = arrays.from_bytes(content, _shipped(like))
+    return built.sampler(eqx.tree_at(lambda s: (s.average, s.bias), like, (stored["model"], stored["bias"])))
+
+
+def _settings(directory: RunDirectory) -> Settings:
+    if not directory.exists():
+        raise UsageError(
+            got=f"{directory.path}, which holds no run",
+            expected="a directory that `temperflow run` or `fit` made",
+            todo="check the path",
+        )
+    return directory.settings()
+
+
+def _require_same(settings: Settings, values: tuple[float | None, ...], directory: RunDirectory) -> None:
+    if not same_fingerprint(settings.fingerprint, values):
+        raise UsageError(
+            got="a target whose log density has other values than the run's",
+            expected=f"the target that {directory.path} was trained on",
+            todo="pass that target, or train a new one",
+        )
+
+
+def _source_scale(config: Config, target: Target) -> float:
+    return target.source_scale if config.source_scale is None else config.source_scale
+
+
+@contextlib.contextmanager
+def _shown(progress: bool, tensorboard: bool, directory: RunDirectory) -> Iterator[list[Any]]:
+    """The displays, taken down whatever happens."""
+    readers: list[Any] = []
+    try:
+        if (shown := display(progress)) is not None:
+            readers.append(shown)
+        if tensorboard:
+            readers.append(TensorBoard(directory.path / "tensorboard"))
+        yield readers
+    finally:
+        for reader in readers:
+            reader.close()
