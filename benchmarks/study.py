@@ -1,0 +1,150 @@
+"""Train variants of a recipe, several seeds in one program, and say what each reached.
+
+    python -m benchmarks.study --plan plan.json --out study.jsonl
+
+The plan is a list of `{"name", "target", "recipe", "overrides", "seeds"}`. A variant whose name is
+already in the output is skipped, so an interrupted study goes on where it stopped.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from temperflow import targets
+from temperflow.app import recipes
+from temperflow.app.build import Built, Survey, build, needs_survey, survey_of
+from temperflow.diagnostics import coverage, elbo, eubo, forward_ess, reverse_ess, w2
+from temperflow.sampling import Sampler
+from temperflow.targets import Target
+from temperflow.training import Trainer, TrainState
+
+BINS = 20
+
+
+def train(trainer: Trainer, states: TrainState, epochs: int) -> tuple[TrainState, dict[str, Any], float, float]:
+    """All seeds at once. Returns also the seconds until the first epoch was done, and all of them."""
+    advance = eqx.filter_jit(lambda trainer, states: eqx.filter_vmap(trainer.epoch)(states), donate="all-except-first")
+    begin = time.perf_counter()
+    states, info = advance(trainer, states)
+    jax.block_until_ready(info)
+    first = time.perf_counter() - begin
+    for _ in range(epochs - 1):
+        states, info = advance(trainer, states)
+    jax.block_until_ready(info)
+    last = {name: np.asarray(value).round(4).tolist() for name, value in vars(info).items()}
+    return states, last, first, time.perf_counter() - begin
+
+
+def residual_profile(trainer: Trainer, state: TrainState) -> dict[str, list[float]]:
+    """Root mean square residual of the averaged model by time, over all temperatures and at one."""
+    locations = trainer.proposal.joint.continuum and state.buffer.locations
+    flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), locations)
+    pick = jax.random.permutation(jax.random.key(1), flat.t.shape[0])[:200_000]
+    flat = jax.tree.map(lambda leaf: leaf[pick], flat)
+    _, squares = eqx.filter_jit(trainer.loss)(
+        jax.random.key(0), state.average, flat, trainer.proposal.joint.continuum
+    )
+    squares, time_bin = np.asarray(squares), np.minimum((np.asarray(flat.t) * BINS).astype(int), BINS - 1)
+    cold = np.asarray(flat.beta) > 0.99
+
+    def rms(mask: np.ndarray) -> list[float]:
+        kept = [squares[mask & (time_bin == k)] for k in range(BINS)]
+        return [round(float(np.sqrt(np.nanmean(part))), 3) if part.size else float("nan") for part in kept]
+
+    return {"all": rms(np.ones_like(cold)), "cold": rms(cold)}
+
+
+def judge(sampler: Sampler, target: Target, n: int = 20_000) -> dict[str, float]:
+    """Everything but the many trials that a final table wants."""
+    begin = time.perf_counter()
+    draws = sampler.sample(n, seed=1)
+    assert target.sample is not None and target.modes is not None
+    exact = target.sample(jax.random.key(2), n)
+    above = jax.vmap(target.log_density)(exact) - sampler.log_density(exact)
+    above = jnp.where(jnp.isnan(above), jnp.inf, above)
+    flow_seconds = time.perf_counter() - begin
+    seen = coverage(target.modes, draws.x[:2500])
+    wide = coverage(target.modes, draws.x)
+    other = target.sample(jax.random.key(3), 2500)
+    return {
+        "w2": w2(draws.x[:2500], exact[:2500]),
+        "w2_floor": w2(other, exact[:2500]),
+        "elbo": elbo(draws.log_weight).value,
+        "eubo": eubo(above).value,
+        "ess": reverse_ess(draws.log_weight).value,
+        "ess_forward": forward_ess(above).value,
+        "modes": seen.modes,
+        "mode_tv": seen.mode_tv,
+        "mode_tv_20000": wide.mode_tv,
+        "log_evidence": float(draws.log_evidence),
+        "free_energy": sampler.free_energy,
+        "judge_seconds": flow_seconds,
+    }
+
+
+def run(variant: dict[str, Any], surveys: dict[str, Survey]) -> dict[str, Any]:
+    """One variant, all its seeds."""
+    target = targets.get(variant.get("target", "gmm40"))
+    config = recipes.get(variant["recipe"]).override(variant.get("overrides", {}))
+    begin = time.perf_counter()
+    if needs_survey(config) and target.name not in surveys:
+        surveys[target.name] = survey_of(config, target, 0)
+        print("survey", surveys[target.name], round(time.perf_counter() - begin, 1), flush=True)
+    survey = surveys.get(target.name)
+    built: list[Built] = [build(config, target, survey, seed) for seed in variant["seeds"]]
+    trainer = built[0].trainer
+    each = [trainer.start(one.model, seed) for one, seed in zip(built, variant["seeds"], strict=True)]
+    arrays = [eqx.partition(state, eqx.is_array) for state in each]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[part for part, _ in arrays])
+    states, info, first, seconds = train(trainer, eqx.combine(stacked, arrays[0][1]), config.training.epochs)
+    results = []
+    for index in range(len(variant["seeds"])):
+        state = jax.tree.map(lambda leaf, i=index: leaf[i] if eqx.is_array(leaf) else leaf, states)
+        results.append(judge(built[0].sampler(state), target))
+        profile = residual_profile(trainer, state)
+        results[-1]["residual_profile"] = profile
+    return {
+        "name": variant["name"],
+        "variant": variant,
+        "train_seconds": seconds,
+        "first_epoch_seconds": first,
+        "last_epoch": info,
+        "seeds": results,
+        "device": str(jax.devices()[0]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plan", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no variant after this long")
+    arguments = parser.parse_args()
+    done = set()
+    if arguments.out.exists():
+        done = {json.loads(line)["name"] for line in arguments.out.read_text().splitlines()}
+    begin, surveys = time.perf_counter(), {}
+    for variant in json.loads(arguments.plan.read_text()):
+        if variant["name"] in done or time.perf_counter() - begin > arguments.seconds:
+            continue
+        try:
+            result = run(variant, surveys)
+        except Exception as error:  # a variant that breaks is a result, and the next one still runs
+            result = {"name": variant["name"], "variant": variant, "error": repr(error)[:2000]}
+        with arguments.out.open("a") as lines:
+            lines.write(json.dumps(result) + "\n")
+        for seed in result.get("seeds", [{}]):
+            shown = {key: round(value, 4) for key, value in seed.items() if isinstance(value, float)}
+            print(variant["name"], round(result.get("train_seconds", -1), 1), shown, result.get("error", ""), flush=True)
+            print("   cold", seed.get("residual_profile", {}).get("cold"), flush=True)
+
+
+if __name__ == "__main__":
+    main()
