@@ -3,6 +3,7 @@
 from temperflow.baselines.annealed_importance import AnnealingInfo, annealed_importance
 from temperflow.baselines.ladder import Ladder
 from temperflow.baselines.moves import AbstractMove, Hamiltonian, RandomWalk
+from temperflow.baselines.parallel_tempering import TemperingInfo, parallel_tempering
 from temperflow.baselines.pilot import Survey, survey
 from temperflow.baselines.tempered_smc import SmcInfo, tempered_smc
 
@@ -14,7 +15,9 @@ __all__ = [
     "RandomWalk",
     "SmcInfo",
     "Survey",
+    "TemperingInfo",
     "annealed_importance",
+    "parallel_tempering",
     "survey",
     "tempered_smc",
 ]

@@ -22,7 +22,7 @@ def choose_swaps(
     key: PRNGKeyArray,
     s: Float[Array, " levels"],
     potential: Float[Array, " levels"],
-    parity: int,
+    parity: int | Int[Array, ""],
 ) -> tuple[Int[Array, " levels"], Float[Array, " levels-1"]]:
     """Who comes to each level, and the probability with which each gap was to be swapped.
 
