@@ -15,6 +15,8 @@ Potential = Callable[[Float[Array, ""], Float[Array, " dim"]], Float[Array, ""]]
 class Cached(eqx.Module):
     r"""The pair $(U_1, \nabla U_1)$ at one point: all that a path ever sees of the target.
 
+    Leading axes where points are stored together.
+
     >>> import jax, jax.numpy as jnp
     >>> cached = Cached(jnp.array(2.0), jnp.array([1.0, -1.0]))
     >>> x = jnp.zeros(2)
@@ -22,8 +24,8 @@ class Cached(eqx.Module):
     (2.0, [1.0, -1.0])
     """
 
-    energy: Float[Array, ""]
-    gradient: Float[Array, " dim"]
+    energy: Float[Array, "*batch"]
+    gradient: Float[Array, "*batch dim"]
 
     def at(self, x: Float[Array, " dim"]) -> Float[Array, ""]:
         """$U_1$ as a function of x that is right in value and first derivative where it was cached.
