@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from temperflow.models import Model
 from temperflow.proposals.base import Proposal
@@ -65,7 +65,7 @@ def rollout(
     """
     indices = jnp.arange(count)
 
-    def keys_at(step: Int[Array, ""]) -> PRNGKeyArray:
+    def keys_at(step: Int[Array, ""]) -> Key[Array, " count"]:
         return jax.vmap(lambda i: jax.random.fold_in(jax.random.fold_in(key, step), i))(indices)
 
     def advance(carry, inputs):

@@ -177,7 +177,7 @@ class Trainer(eqx.Module):
             for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
             batch = state.buffer.sample(for_batch, self.batch)
             (loss, _), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
-            norm = optax.global_norm(gradient)
+            norm = optax.tree.norm(gradient)
             ok = jnp.isfinite(norm) & jnp.isfinite(loss)
             change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
             stepped = eqx.apply_updates(model, jax.tree.map(lambda leaf: state.patience * leaf, change))
