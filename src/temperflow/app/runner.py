@@ -1,34 +1,26 @@
 """`fit` and `load`: from a target to a trained sampler in a directory, and back."""
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-import jax
-
-from temperflow.app import arrays, recipes
-from temperflow.app.build import Built, Survey, build, needs_survey, survey_of
-from temperflow.app.checkpoint import Checkpoints
+from temperflow.app import recipes, shipped
+from temperflow.app.build import build
 from temperflow.app.config import Config
 from temperflow.app.errors import UsageError
 from temperflow.app.events import Event, EventLog, history, read
-from temperflow.app.files import locked, to_json
-from temperflow.app.loop import Journey, Loop
-from temperflow.app.manifest import Refused, versions
+from temperflow.app.files import locked
+from temperflow.app.manifest import Refused
 from temperflow.app.origin import rebuild, resolve
 from temperflow.app.preflight import Preflight, fingerprint, preflight, same_fingerprint
 from temperflow.app.progress import TensorBoard, display
-from temperflow.app.run_directory import METRICS, SAMPLER, SURVEY, VERDICT, RunDirectory, Settings
-from temperflow.app.signals import StopRequest
-from temperflow.app.stepper import Anchor, Stepper, owned
+from temperflow.app.run_directory import METRICS, SAMPLER, VERDICT, RunDirectory, Settings
+from temperflow.app.train import train
 from temperflow.sampling import Sampler
 from temperflow.targets import Target
-from temperflow.training import TrainState
 
 
 @dataclass(frozen=True)
@@ -156,7 +148,7 @@ def load(directory: str | Path, target: Target | None = None) -> Sampler:
     if settings.target.kind != "name":
         _require_same(settings, fingerprint(found, _source_scale(settings.config, found)), place)
     built = build(settings.config, found, place.survey(), settings.seed)
-    return _from_shipped(built, content, settings.seed)
+    return shipped.from_bytes(content, built, settings.seed)
 
 
 def _carried_out(
@@ -170,89 +162,10 @@ def _carried_out(
 ) -> Run:
     with EventLog(directory.events, readers) as log:
         if not directory.finished or not _shipped_is_sound(directory, log):
-            _train(directory, settings, target, looked, log, checkpoint_every, notify)
+            train(directory, settings, target, looked, log, checkpoint_every, notify)
         built = build(settings.config, target, directory.survey(), settings.seed)
-        sampler = _from_shipped(built, directory.sampler_bytes(), settings.seed)
+        sampler = shipped.from_bytes(directory.sampler_bytes(), built, settings.seed)
     return Run(directory.path, sampler, target, settings.config, settings.seed)
-
-
-def _train(
-    directory: RunDirectory,
-    settings: Settings,
-    target: Target,
-    looked: Preflight,
-    log: EventLog,
-    checkpoint_every: float,
-    notify: bool,
-) -> None:
-    seed, epochs = settings.seed, settings.config.training.epochs
-    device = jax.devices()[0]
-    log.write("started", seed=seed, epochs=epochs, versions=versions(), device=device.device_kind)
-    for warning in looked.warnings:
-        log.write("warning", message=warning)
-    survey = _surveyed(directory, settings, target, log)
-    built = build(settings.config, target, survey, seed)
-    calls = looked.energy_calls + (0 if survey is None else survey.energy_calls)
-
-    def fresh() -> TrainState:
-        return owned(built.trainer.start(built.model, seed))
-
-    start = fresh()
-    checkpoints = Checkpoints(directory.checkpoints, directory.identity)
-    journey = _restored(checkpoints, Journey(start, Anchor.of(start)), log)
-    stepper = Stepper(built.trainer, start)
-    loop = Loop(built.trainer, stepper, fresh, epochs, checkpoints, log, calls, checkpoint_every, str(directory.path))
-    with StopRequest(notify) as stop:
-        journey = loop.run(journey, stop)
-        directory.write(SAMPLER, arrays.to_bytes(_shipped(journey.state)))
-    log.write(
-        "finished",
-        epoch=epochs,
-        seconds=round(journey.seconds, 4),
-        energy_calls=calls + epochs * built.trainer.calls_per_epoch,
-    )
-    log.sync()
-
-
-def _surveyed(directory: RunDirectory, settings: Settings, target: Target, log: EventLog) -> Survey | None:
-    """The pilot's findings, from the directory if it has them; they follow from the settings."""
-    if not needs_survey(settings.config):
-        return None
-    try:
-        found = directory.survey()
-    except Refused as reason:
-        log.write("refused", name=SURVEY, reason=reason.got)
-        found = None
-    if found is None:
-        log.write("surveying")
-        began = time.monotonic()
-        found = survey_of(settings.config, target, settings.seed)
-        seconds = round(time.monotonic() - began, 4)
-        directory.write(SURVEY, to_json(found.to_dict()))
-        log.write("surveyed", scale=found.scale, energy_calls=found.energy_calls, seconds=seconds)
-    # Read back, so that the first process and those that resume work with the same digits.
-    survey = directory.survey()
-    assert survey is not None
-    return survey
-
-
-def _restored(checkpoints: Checkpoints, start: Journey, log: EventLog) -> Journey:
-    """The newest good checkpoint, or the start."""
-    checkpoints.clear_unfinished()
-    existed = bool(checkpoints.names())
-    restored = checkpoints.restore(start.to_tree())
-    for name, reason in restored.refused:
-        log.write("refused", name=name, reason=reason)
-    if restored.tree is None:
-        if existed:
-            log.write("resumed", epoch=0)
-        return start
-    written, now = restored.about.get("versions", {}), versions()
-    if changed := [f"{name} {written[name]} -> {now.get(name)}" for name in written if written[name] != now.get(name)]:
-        log.write("warning", message=f"other versions than began this run, so other digits: {', '.join(changed)}")
-    state = owned(restored.tree["state"])
-    log.write("resumed", epoch=int(state.epoch))
-    return Journey(state, Anchor(restored.tree["anchor"]), float(restored.about["seconds"]))
 
 
 def _shipped_is_sound(directory: RunDirectory, log: EventLog) -> bool:
@@ -262,17 +175,6 @@ def _shipped_is_sound(directory: RunDirectory, log: EventLog) -> bool:
         log.write("refused", name=SAMPLER, reason=reason.got)
         return False
     return True
-
-
-def _shipped(state: TrainState) -> dict[str, Any]:
-    """What training leaves behind: all else follows from the settings."""
-    return {"model": state.average, "bias": state.bias}
-
-
-def _from_shipped(built: Built, content: bytes, seed: int) -> Sampler:
-    like = eqx.filter_eval_shape(built.trainer.start, built.model, seed)
-    stored = arrays.from_bytes(content, _shipped(like))
-    return built.sampler(eqx.tree_at(lambda s: (s.average, s.bias), like, (stored["model"], stored["bias"])))
 
 
 def _settings(directory: RunDirectory) -> Settings:
