@@ -1,7 +1,7 @@
 """From a configuration to the core's objects: the one place where settings turn into mathematics."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ class Survey:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls, values: dict[str, Any]) -> "Survey":
         return cls(float(values["scale"]), tuple(values["levels"]), int(values["energy_calls"]))
 
 

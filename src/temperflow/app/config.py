@@ -6,7 +6,10 @@ import math
 import types
 import typing
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Any, Literal, TypeVar
+
+
+Kind = TypeVar("Kind", bound="Section")
 
 
 class Section:
@@ -17,11 +20,11 @@ class Section:
         return dataclasses.asdict(self)  # pyright: ignore[reportArgumentType]
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
+    def from_dict(cls: type[Kind], values: dict[str, Any]) -> Kind:
         """The inverse of `to_dict`; fields that are left out keep their defaults."""
         return cls(**_checked(cls, values, ""))
 
-    def override(self, changes: dict[str, Any]) -> Self:
+    def override(self: Kind, changes: dict[str, Any]) -> Kind:
         """The same with other values, each named by its path: `{"training.epochs": 20}`."""
         values = self.to_dict()
         for name, value in changes.items():

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from temperflow.app.files import explained
 from temperflow.app.manifest import Refused
@@ -54,7 +54,7 @@ class EventLog:
         with explained(self._path):
             os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "EventLog":
         return self
 
     def __exit__(

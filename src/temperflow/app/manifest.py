@@ -6,7 +6,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from temperflow.app.errors import UsageError
 from temperflow.app.files import digest, to_json, write_atomically
@@ -43,13 +43,13 @@ class Manifest:
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, contents: Mapping[str, bytes], about: Mapping[str, Any]) -> Self:
+    def of(cls, contents: Mapping[str, bytes], about: Mapping[str, Any]) -> "Manifest":
         """The manifest of files with these contents."""
         files = {name: {"sha256": digest(content), "size": len(content)} for name, content in contents.items()}
         return cls(files, dict(about), versions())
 
     @classmethod
-    def read(cls, directory: Path) -> Self:
+    def read(cls, directory: Path) -> "Manifest":
         """The manifest in a directory."""
         path = directory / NAME
         try:

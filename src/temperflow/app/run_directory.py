@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from temperflow.app.build import Survey
 from temperflow.app.config import Config
@@ -48,7 +48,7 @@ class Settings:
         }
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
         """The inverse of `to_dict`."""
         config, origin = Config.from_dict(values["config"]), Origin.from_dict(values["target"])
         return cls(config, origin, int(values["seed"]), tuple(values["fingerprint"]))

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTICE = b"\nstopping: finishing the running step and committing it; once more stops at once\n"
@@ -25,7 +25,7 @@ class StopRequest:
         self._notify = notify
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
         return self
