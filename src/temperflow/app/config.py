@@ -8,7 +8,6 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-
 Kind = TypeVar("Kind", bound="Section")
 
 
