@@ -36,8 +36,10 @@ def systematic_resample(key: PRNGKeyArray, log_weight: Float[Array, " n"], count
     """
     cumulative = jnp.cumsum(normalised(log_weight))
     teeth = (jnp.arange(count, dtype=log_weight.dtype) + jax.random.uniform(key, dtype=log_weight.dtype)) / count
-    # Rounding may leave the last cumulative weight under one; scale the teeth, not the weights.
-    return jnp.searchsorted(cumulative, teeth * cumulative[-1], side="right").clip(0, log_weight.size - 1)
+    # Rounding may leave the last cumulative weight under one, so scale the teeth, not the weights;
+    # and it may lift the last tooth onto the whole sum, behind which only dead walkers stand.
+    total = cumulative[-1]
+    return jnp.searchsorted(cumulative, jnp.minimum(teeth * total, jnp.nextafter(total, 0.0)), side="right")
 
 
 def _finite_somewhere(log_weight: Float[Array, " n"]) -> Float[Array, " n"]:
