@@ -11,6 +11,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from temperflow.targets.base import Modes, Target
 
+# Of the rejection: the round, the values so far, and which of them stand.
+_Rejection = tuple[Int[Array, ""], Float[Array, "..."], Bool[Array, "..."]]
+
 # 2^8 modes are listed, no more: a list of 2^16 centres would cost more than the target.
 MOST_DIMENSIONS_WITH_MODES = 16
 
@@ -83,12 +86,11 @@ def many_well(dim: int = 8) -> Target:
 def _draw_double_well(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
     """Exact draws of one coordinate: all places propose together until each has kept one."""
     centre = math.sqrt(3)
-    State = tuple[Int[Array, ""], Float[Array, "..."], Bool[Array, "..."]]
 
-    def unfinished(state: State) -> Bool[Array, ""]:
+    def unfinished(state: _Rejection) -> Bool[Array, ""]:
         return jnp.logical_not(jnp.all(state[2]))
 
-    def propose(state: State) -> State:
+    def propose(state: _Rejection) -> _Rejection:
         round_number, x, kept = state
         keys = jax.random.split(jax.random.fold_in(key, round_number), 3)
         right = jax.random.bernoulli(keys[0], jax.nn.sigmoid(centre), shape)
