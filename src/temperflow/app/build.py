@@ -158,7 +158,7 @@ def _joint(config: Config, target: Target, scale: float, survey: Survey | None) 
         walls = Confinement(heat.edge, heat.sharpness, jnp.zeros(BIAS_KNOTS))
         tempering = Tempering(TemperatureMap(heat.hottest, heat.cold_edge, heat.hot_edge), walls)
     return JointDensity(
-        Continuum(target.dim, source, _schedule(config, survey), widening),
+        Continuum(target.dim, source, _schedule(config, survey), widening, path.fading),
         tempering,
         paper_normaliser=config.proposal.normaliser == "paper",
     )

@@ -55,6 +55,8 @@ class PathConfig(Section):
     """Time at which it has."""
     scale: float | None = None
     """The domain's size R; left out, a pilot run measures it."""
+    fading: float = 1.0
+    """How many times faster than s the source's envelope goes."""
     learned: bool = False
     """Whether the path has a learned potential."""
     learned_features: bool = True
@@ -249,6 +251,7 @@ def _rules(config: Config) -> list[tuple[str, Any, bool, str]]:
         ("training.steps", t.steps, t.steps >= 2, "at least 2"),
         ("temperature.hottest", w.hottest, 0 < w.hottest <= 1, "an inverse temperature in (0, 1]"),
         ("temperature.edges", edges, 0 < w.cold_edge < w.hot_edge <= w.edge, "0 < cold_edge < hot_edge <= edge"),
+        ("path.fading", config.path.fading, 1 <= config.path.fading < math.inf, "at least 1"),
         ("path.start", config.path.start, 0 <= config.path.start < 1, "a time in [0, 1)"),
         ("path.widened", config.path.widened, 0 < config.path.widened <= 1, "a time in (0, 1]"),
         ("training.averaging", t.averaging, 0 <= t.averaging < 1, "a decay in [0, 1)"),

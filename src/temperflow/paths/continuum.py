@@ -54,17 +54,23 @@ class Widening(eqx.Module):
 class Continuum(eqx.Module):
     r"""$U_t^\beta(x) = \beta\,\bar U_t(x) + c_t(\beta)$ (MATH.md section 1), where
 
-    $\bar U_t(x) = (1-s)\,|x|^2/2\sigma_t^2 + s\,U_1(x) + t(1-t)\,U^\theta_t(x)$ and
-    $c_t(\beta) = (1-s)\,\tfrac d2\log(2\pi\sigma_t^2/\beta)$,
+    $\bar U_t(x) = e_t\,|x|^2/2\sigma_t^2 + s\,U_1(x) + t(1-t)\,U^\theta_t(x)$,
+    $c_t(\beta) = e_t\,\tfrac d2\log(2\pi\sigma_t^2/\beta)$ and $e_t = (1-s)^n$,
 
     so $\pi_0^\beta = N(0, \sigma_0^2/\beta)$ is normalised and $F_1(1) = -\log Z$. With the
     source widening, its constant follows it: F stays zero for as long as only the width moves.
+
+    The envelope $e_t$ of MATH.md has n = 1. It then outlives the modes' parting and goes on
+    shifting their weights by $e^{-(1-s)|m|^2/2\sigma_t^2}$, which no control can follow once they
+    are apart. A larger n hands the confinement over to the tempered target while its modes are
+    still one.
 
     Args:
         dim: $d$.
         source_scale: $\sigma_0$.
         schedule: $s(t)$.
         widening: how $\sigma_t$ grows; None keeps $\sigma_0$.
+        fading: $n \ge 1$.
 
     >>> import jax.numpy as jnp
     >>> from temperflow.paths import Identity
@@ -79,6 +85,11 @@ class Continuum(eqx.Module):
     source_scale: float
     schedule: Schedule
     widening: Widening | None = None
+    fading: float = 1.0
+
+    def __check_init__(self):
+        if not self.fading >= 1.0:
+            raise ValueError(f"fading is an exponent of at least 1; got {self.fading}")
 
     def energy(
         self,
@@ -90,11 +101,12 @@ class Continuum(eqx.Module):
     ) -> Float[Array, ""]:
         s = self.schedule(t)
         log_variance = self.log_source_variance(t)
-        cold = (1.0 - s) * jnp.sum(x**2) * jnp.exp(-log_variance) / 2.0 + s * cached.at(x)
+        envelope = (1.0 - s) ** self.fading
+        cold = envelope * jnp.sum(x**2) * jnp.exp(-log_variance) / 2.0 + s * cached.at(x)
         if potential is not None:
             cold = cold + t * (1.0 - t) * potential(t, x)
         constant = 0.5 * self.dim * (jnp.log(2.0 * jnp.pi / beta) + log_variance)
-        return beta * cold + (1.0 - s) * constant
+        return beta * cold + envelope * constant
 
     def log_source(self, x: Float[Array, " dim"]) -> Float[Array, ""]:
         r"""$\log N(x; 0, \sigma_0^2 I)$, where a flow starts."""
