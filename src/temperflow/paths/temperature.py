@@ -67,6 +67,8 @@ class Confinement(eqx.Module):
     def __check_init__(self):
         if not (self.edge > 0.0 and self.sharpness > 0.0):
             raise ValueError(f"edge and sharpness are positive; got {self.edge} and {self.sharpness}")
+        if self.bias.size < 2:
+            raise ValueError(f"the bias needs a knot at either end; got {self.bias.size}")
 
     def __call__(self, xi: Float[Array, ""]) -> Float[Array, ""]:
         distance = jnp.abs(xi)
@@ -100,8 +102,8 @@ class Confinement(eqx.Module):
         slopes = self._slopes()
         starts = jnp.arange(slopes.size, dtype=slopes.dtype)
         covered = jnp.clip(limit / self._width() - starts, 0.0, 1.0)
-        pieces = covered * _mean_exp(slopes * covered) * jnp.exp(self.bias[:-1])
-        return jnp.log(2.0 * self._width() * jnp.sum(pieces))
+        pieces = _log_mean_exp(slopes * covered) + self.bias[:-1]
+        return jax.nn.logsumexp(pieces, b=covered) + jnp.log(2.0 * self._width())
 
     def _width(self) -> float:
         return self.edge / (self.bias.size - 1)
@@ -110,20 +112,23 @@ class Confinement(eqx.Module):
         return jnp.diff(self.bias)
 
     def _log_cell_masses(self) -> Float[Array, " cells"]:
-        return jnp.log(self._width() * _mean_exp(self._slopes())) + self.bias[:-1]
+        return jnp.log(self._width()) + _log_mean_exp(self._slopes()) + self.bias[:-1]
 
     def _log_tail_mass(self) -> Float[Array, ""]:
         return self.bias[-1] + 0.5 * jnp.log(jnp.pi / self.sharpness) - jnp.log(2.0)
 
 
-def _mean_exp(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """(e^z - 1)/z, the mean of e^{zu} over u in [0, 1]."""
-    safe = jnp.where(jnp.abs(z) < 1e-4, 1.0, z)
-    return jnp.where(jnp.abs(z) < 1e-4, 1.0 + z / 2.0, jnp.expm1(safe) / safe)
+def _log_mean_exp(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """log of (e^z - 1)/z, the mean of e^{zu} over u in [0, 1], at any size of z."""
+    size = jnp.abs(z)
+    safe = jnp.where(size < 1e-4, 1.0, size)
+    # (e^z - 1)/z = e^{max(z, 0)} (1 - e^{-|z|})/|z|.
+    return jnp.maximum(z, 0.0) + jnp.where(size < 1e-4, -size / 2.0, jnp.log(-jnp.expm1(-safe) / safe))
 
 
 def _inverse_tilted_uniform(z: Float[Array, ""], uniform: Float[Array, ""]) -> Float[Array, ""]:
-    """Quantile of the density ∝ e^{zu} on [0, 1]."""
-    safe = jnp.where(jnp.abs(z) < 1e-4, 1.0, z)
-    tilted = jnp.log1p(uniform * jnp.expm1(safe)) / safe
-    return jnp.where(jnp.abs(z) < 1e-4, uniform, tilted)
+    """Quantile of the density ∝ e^{zu} on [0, 1], for z of either sign counted from the heavier end."""
+    size = jnp.abs(z)
+    safe = jnp.where(size < 1e-4, 1.0, size)
+    from_heavy_end = jnp.where(size < 1e-4, uniform, -jnp.log1p(uniform * jnp.expm1(-safe)) / safe)
+    return jnp.where(z > 0.0, 1.0 - from_heavy_end, from_heavy_end)
