@@ -1,0 +1,95 @@
+"""F_θ held against what the path weights say of it."""
+
+import itertools
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from temperflow.app.report.measure import Exploration, Values
+from temperflow.proposals import JointDensity
+from temperflow.sampling import Sampler
+
+TEMPERATURES = 12
+# A cell with fewer walkers than this has no error worth drawing.
+FEWEST = 8
+
+
+@dataclass(frozen=True)
+class Comparison:
+    r"""Along one axis: the learned F, and $F_\theta - \log$ of a weighted mean, with its standard error.
+
+    Args:
+        place: values of t or β.
+        learned: $F_\theta$ there.
+        estimate: from the path weights; NaN where nothing is known.
+        error: its standard error.
+    """
+
+    place: Values
+    learned: Values
+    estimate: Values
+    error: Values
+
+
+def over_time(sampler: Sampler, seen: Exploration) -> Comparison:
+    r"""$F_t(1)$ along the path, by the evidence formula of MATH.md section 5 stopped at t."""
+    joint = sampler.proposal.joint
+    learned = _learned(sampler, seen.times, np.ones_like(seen.times))
+    constant, edge = 0.0, np.inf
+    if joint.tempering is not None:
+        walls, edge = joint.tempering.confinement, joint.tempering.map.cold_edge
+        constant = float(walls.log_normaliser() - walls.log_mass(edge))
+    cold_log_weight = np.where(np.abs(seen.xi) <= edge, seen.log_weight, -np.inf)
+    found = [_log_mean(slice_) for slice_ in cold_log_weight]
+    means, errors = np.array(found).T
+    return Comparison(seen.times, learned, learned - means - constant, errors)
+
+
+def over_temperature(sampler: Sampler, seen: Exploration) -> Comparison | None:
+    r"""$F_1(\beta)$: in each cell of |ξ| the walkers' share against the share that $e^{\psi'}$ gives it."""
+    joint = sampler.proposal.joint
+    if joint.tempering is None:
+        return None
+    edges = _xi_edges(joint)
+    walls = joint.tempering.confinement
+    masses = np.array([float(jnp.exp(walls.log_mass(float(edge)))) for edge in edges])
+    masses = np.diff(np.concatenate([[0.0], masses]))
+    inside = [0.0, *edges]
+    middles = np.array([0.5 * (a + b) for a, b in itertools.pairwise(inside)])
+    middles[0] = 0.0
+    beta = np.asarray(jax.vmap(joint.beta)(jnp.asarray(middles, jnp.float32)), np.float64)
+    learned = _learned(sampler, np.ones_like(beta), beta)
+    distance, log_weight = np.abs(seen.xi[-1]), seen.log_weight[-1]
+    total = float(walls.log_normaliser())
+    estimates, errors = [], []
+    for low, high, mass in zip(inside[:-1], inside[1:], masses, strict=True):
+        cell = (distance > low) & (distance <= high) if low > 0 else distance <= high
+        mean, error = _log_mean(np.where(cell, log_weight, -np.inf))
+        estimates.append(mean + total - np.log(mass))
+        errors.append(error)
+    return Comparison(beta, learned, learned - np.array(estimates), np.array(errors))
+
+
+def _xi_edges(joint: JointDensity) -> NDArray[np.float64]:
+    assert joint.tempering is not None
+    cold, hot = joint.tempering.map.cold_edge, joint.tempering.map.hot_edge
+    return np.linspace(cold, hot, TEMPERATURES)
+
+
+def _learned(sampler: Sampler, t: Values, beta: Values) -> Values:
+    free_energy = jax.vmap(sampler.model.free_energy)
+    return np.asarray(free_energy(jnp.asarray(t, jnp.float32), jnp.asarray(beta, jnp.float32)), np.float64)
+
+
+def _log_mean(log_weight: Values) -> tuple[float, float]:
+    """log of the mean weight, and its standard error by the delta method."""
+    finite = np.isfinite(log_weight)
+    if finite.sum() < FEWEST:
+        return np.nan, np.nan
+    largest = log_weight[finite].max()
+    weight = np.exp(log_weight - largest)
+    mean = weight.mean()
+    return float(largest + np.log(mean)), float(weight.std(ddof=1) / mean / np.sqrt(weight.size))
