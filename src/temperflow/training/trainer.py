@@ -179,7 +179,9 @@ class Trainer(eqx.Module):
             (loss, _), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
             norm = optax.tree.norm(gradient)
             ok = jnp.isfinite(norm) & jnp.isfinite(loss)
-            change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
+            # optax raises floats to integer powers, which a host that promotes strictly would refuse.
+            with jax.numpy_dtype_promotion("standard"):
+                change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
             stepped = eqx.apply_updates(model, jax.tree.map(lambda leaf: state.patience * leaf, change))
             blended = _blend(self._decay(state.iteration + index), average, stepped)
             tried = (eqx.filter((stepped, blended), eqx.is_array), moved)
