@@ -1,7 +1,7 @@
 """The verdict on a sampler: how far, how tight, how many modes, each with its error and its floor."""
 
 from dataclasses import asdict, dataclass
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -27,7 +27,7 @@ class FlowSampler(Protocol):
         """The learned $F(1, 1)$; on a normalised target $e^{-F}$ is about the share of mass found."""
         ...
 
-    def sample(self, n: int, *, seed: int, method: str = "flow") -> Draws:
+    def sample(self, n: int, *, seed: int, method: Literal["flow"] = "flow") -> Draws:
         r"""`n` draws whose `log_weight` is $\log\hat\pi_1 - \log q$ with nothing left out."""
         ...
 
