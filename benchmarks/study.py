@@ -48,9 +48,7 @@ def residual_profile(trainer: Trainer, state: TrainState) -> dict[str, list[floa
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), locations)
     pick = jax.random.permutation(jax.random.key(1), flat.t.shape[0])[:200_000]
     flat = jax.tree.map(lambda leaf: leaf[pick], flat)
-    _, squares = eqx.filter_jit(trainer.loss)(
-        jax.random.key(0), state.average, flat, trainer.proposal.joint.continuum
-    )
+    _, squares = eqx.filter_jit(trainer.loss)(jax.random.key(0), state.average, flat, trainer.proposal.joint.continuum)
     squares, time_bin = np.asarray(squares), np.minimum((np.asarray(flat.t) * BINS).astype(int), BINS - 1)
     cold = np.asarray(flat.beta) > 0.99
 
@@ -65,7 +63,8 @@ def judge(sampler: Sampler, target: Target, n: int = 20_000) -> dict[str, float]
     """Everything but the many trials that a final table wants."""
     begin = time.perf_counter()
     draws = sampler.sample(n, seed=1)
-    assert target.sample is not None and target.modes is not None
+    assert target.sample is not None
+    assert target.modes is not None
     exact = target.sample(jax.random.key(2), n)
     above = jax.vmap(target.log_density)(exact) - sampler.log_density(exact)
     above = jnp.where(jnp.isnan(above), jnp.inf, above)
@@ -142,7 +141,9 @@ def main() -> None:
             lines.write(json.dumps(result) + "\n")
         for seed in result.get("seeds", [{}]):
             shown = {key: round(value, 4) for key, value in seed.items() if isinstance(value, float)}
-            print(variant["name"], round(result.get("train_seconds", -1), 1), shown, result.get("error", ""), flush=True)
+            print(
+                variant["name"], round(result.get("train_seconds", -1), 1), shown, result.get("error", ""), flush=True
+            )
             print("   cold", seed.get("residual_profile", {}).get("cold"), flush=True)
 
 

@@ -1,14 +1,13 @@
 """First derivatives of the control: its divergence, and the determinant of one step of it."""
 
 import abc
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-Field = Callable[[Float[Array, " dim"]], Float[Array, " dim"]]
+from temperflow.models.networks import Field, Frozen
 
 
 class Divergence(eqx.Module):
@@ -72,6 +71,8 @@ class HutchinsonDivergence(Divergence):
 
 def value_and_jacobian(field: Field, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
     """The field and its Jacobian (row i, column j: ∂_j of component i) from one forward pass."""
+    if isinstance(field, Frozen):
+        return field.value_and_jacobian(x)
     value, columns = _push(field, x, jnp.eye(x.size, dtype=x.dtype))
     return value, columns.T
 

@@ -1,11 +1,16 @@
 """The three learned functions: control μ, free energy F and the path's own potential."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from temperflow.models.carried import bias_of, carry
 from temperflow.models.features import FourierFeatures
+
+Field = Callable[[Float[Array, " dim"]], Float[Array, " dim"]]
 
 
 class Network(eqx.Module):
@@ -43,9 +48,52 @@ class Network(eqx.Module):
     def __call__(
         self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]
     ) -> Float[Array, " outputs"]:
+        hidden = self._features(t, x, beta)
+        *inner, last = self.mlp.layers
+        for layer in inner:
+            hidden = jax.nn.silu(hidden @ layer.weight.T + bias_of(layer))
+        return hidden @ last.weight.T + bias_of(last)
+
+    def value_and_jacobian(
+        self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, "outputs dim"]]:
+        """The output and its Jacobian in x, from one forward pass that carries both."""
+        value, columns = self._carried(self.position, t, x, beta)
+        return value, columns.T
+
+    def value_and_rate(
+        self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, " outputs"]]:
+        """The output and its derivative in t, from one forward pass that carries both."""
+        value, rate = self._carried(self.time, t, x, beta)
+        return value, rate[0]
+
+    def _features(
+        self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]
+    ) -> Float[Array, " features"]:
         parts = ((self.position, x), (self.time, t[None]), (self.temperature, beta[None]))
-        seen = [features(value) for features, value in parts if features is not None]
-        return self.mlp(jnp.concatenate(seen))
+        return jnp.concatenate([features(value) for features, value in parts if features is not None])
+
+    def _carried(
+        self, moving: FourierFeatures | None, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]
+    ) -> tuple[Float[Array, " outputs"], Float[Array, "directions outputs"]]:
+        """Value and derivatives in the coordinates that `moving` are the features of."""
+        if moving is None:
+            raise ValueError("this network does not see the coordinate that it is to be differentiated in")
+        weight = self.mlp.layers[0].weight
+        # The columns of the first layer that read the moving features; the others' derivatives are zero.
+        before = 0
+        for part in (self.position, self.time, self.temperature):
+            if part is moving:
+                break
+            before += 0 if part is None else part.size
+        after = weight.shape[1] - before - moving.size
+        maps, constants = moving.derivative_maps(weight[:, before : before + moving.size])
+        maps = jnp.pad(maps, ((0, 0), (0, 0), (before, after)))
+        # One product of the features with W and every M_j, read as rows of a stack.
+        rows = jnp.concatenate([weight[None], maps])
+        product = self._features(t, x, beta) @ rows.reshape(-1, weight.shape[1]).T
+        return carry(self.mlp.layers, product.reshape(rows.shape[:2]) + jnp.pad(constants, ((1, 0), (0, 0))))
 
 
 class Control(eqx.Module):
@@ -71,6 +119,34 @@ class Control(eqx.Module):
     def __call__(self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]) -> Float[Array, " dim"]:
         return self.output_scale * self.network(t, x, beta)
 
+    def at(self, t: Float[Array, ""], beta: Float[Array, ""]) -> "Field":
+        r"""$x \mapsto \mu_t(x, \beta)$, as what `value_and_jacobian` and `Divergence` take."""
+        # A subclass has another formula: it is differentiated like any other callable.
+        return Frozen(self, t, beta) if type(self) is Control else lambda x: self(t, x, beta)
+
+
+class Frozen(eqx.Module):
+    """A control at one time and temperature: a field that brings its own Jacobian.
+
+    Args:
+        control: $\\mu$.
+        t: the time.
+        beta: the inverse temperature.
+    """
+
+    control: Control
+    t: Float[Array, ""]
+    beta: Float[Array, ""]
+
+    def __call__(self, x: Float[Array, " dim"]) -> Float[Array, " dim"]:
+        return self.control(self.t, x, self.beta)
+
+    def value_and_jacobian(self, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
+        """As the function of this name, in one forward pass."""
+        value, jacobian = self.control.network.value_and_jacobian(self.t, x, self.beta)
+        scale = self.control.output_scale
+        return scale * value, scale * jacobian
+
 
 class FreeEnergy(eqx.Module):
     r"""$F_t(\beta) = t\,f_\theta(t, \beta)$: zero at t = 0 by construction (MATH.md section 2).
@@ -83,6 +159,13 @@ class FreeEnergy(eqx.Module):
 
     def __call__(self, t: Float[Array, ""], beta: Float[Array, ""]) -> Float[Array, ""]:
         return t * self.network(t, jnp.zeros(0, t.dtype), beta)[0]
+
+    def rate(self, t: Float[Array, ""], beta: Float[Array, ""]) -> Float[Array, ""]:
+        r"""$\partial_t F_t(\beta) = f_\theta + t\,\partial_t f_\theta$."""
+        if type(self) is not FreeEnergy:  # as for the control
+            return jax.jvp(lambda t: self(t, beta), (t,), (jnp.ones_like(t),))[1]
+        value, rate = self.network.value_and_rate(t, jnp.zeros(0, t.dtype), beta)
+        return (value + t * rate)[0]
 
 
 class LearnedPotential(eqx.Module):

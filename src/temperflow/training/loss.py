@@ -22,8 +22,8 @@ def residuals(
     """
     t, x, beta = location.t, location.x, location.beta
     one = jnp.ones_like(t)
-    velocity, divergences = divergence(key, lambda x: model.control(t, x, beta), x)
-    _, rate = jax.jvp(lambda t: model.free_energy(t, beta), (t,), (one,))
+    velocity, divergences = divergence(key, model.control.at(t, beta), x)
+    rate = model.free_energy.rate(t, beta)
     _, along = jax.jvp(
         lambda t, x: continuum.energy(t, beta, x, location.cached, model.potential),
         (t, x),
