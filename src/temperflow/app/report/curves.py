@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from temperflow.app.report.measure import Values
-from temperflow.app.report.style import COLD, FAINT, HOT, TRUTH, drawing
+from temperflow.app.report.style import COLD, FAINT, HOT, TRUTH, drawing, legend, plain_logarithm
 
 # More points than this are not seen, only weighed.
 POINTS = 600
@@ -17,13 +17,15 @@ def residual(epochs: list[dict[str, Any]]) -> str:
     """Residual and loss by epoch."""
 
     def draw(axes: Axes) -> None:
-        _line(axes, epochs, "loss", HOT, "loss", 0.9)
+        rooted = [{**epoch, "loss": _root(epoch.get("loss"))} for epoch in epochs]
+        _line(axes, rooted, "loss", HOT, "root of the loss", 0.9)
         _line(axes, epochs, "residual_tail", FAINT, "residual, 99th percentile", 0.9)
         _line(axes, epochs, "residual", COLD, "residual, root mean square", 1.5)
         axes.set_yscale("log")
+        plain_logarithm(axes.yaxis)
         axes.set_xlabel("epoch")
-        axes.set_ylabel("[nats per unit time]; loss squared")
-        axes.legend()
+        axes.set_ylabel("residual [nats per unit time]")
+        legend(axes)
 
     return drawing(draw, "curve-residual")
 
@@ -38,7 +40,7 @@ def exploration(epochs: list[dict[str, Any]]) -> str:
         axes.set_ylim(0.0, 1.02)
         axes.set_xlabel("epoch")
         axes.set_ylabel("share of the walkers")
-        axes.legend(loc="best")
+        legend(axes)
 
     return drawing(draw, "curve-exploration")
 
@@ -55,7 +57,7 @@ def evidence(epochs: list[dict[str, Any]], known: float | None) -> str:
         axes.set_xlabel("epoch")
         axes.set_ylabel(r"$\log Z$ [nats]")
         axes.set_ylim(*_middle([*_values(epochs, "log_evidence"), *_values(negative, "free_energy")], known))
-        axes.legend()
+        legend(axes)
 
     return drawing(draw, "curve-evidence")
 
@@ -67,6 +69,11 @@ def _line(axes: Axes, epochs: list[dict[str, Any]], name: str, colour: str, labe
 
 def _values(epochs: Iterable[Mapping[str, Any]], name: str) -> Values:
     return np.array([np.nan if epoch.get(name) is None else float(epoch[name]) for epoch in epochs])
+
+
+def _root(value: float | None) -> float | None:
+    # The two-probe loss may be negative.
+    return None if value is None or value < 0 else value**0.5
 
 
 def _negated(value: float | None) -> float | None:

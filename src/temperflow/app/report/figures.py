@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from temperflow.app.report.free_energy import Comparison
 from temperflow.app.report.measure import Exploration, Maps, Measurements, Values
 from temperflow.app.report.plane import Plane, contours, framed
-from temperflow.app.report.style import AMOUNT, COLD, HOT, INK, PALE, drawing, picture
+from temperflow.app.report.style import AMOUNT, COLD, HOT, INK, PALE, drawing, legend, picture, plain_logarithm
 from temperflow.proposals import JointDensity
 from temperflow.targets import Target
 
@@ -82,7 +82,7 @@ def temperatures(before: Exploration, after: Exploration, joint: JointDensity) -
         axes.stairs(aim, edges, color=HOT, linewidth=1.2, label=r"if $F_\theta$ were exact")
         axes.set_xlabel(r"inverse temperature $\beta$ at $t = 1$ (1 is the target)")
         axes.set_ylabel("share of the walkers")
-        axes.legend(loc="upper center")
+        legend(axes)
 
     return drawing(draw, "temperatures")
 
@@ -138,7 +138,7 @@ def _comparison(name: str, found: Comparison, across: str, up: str) -> str:
         axes.errorbar(place, value, 2 * error, label="from path weights, ±2 errors", **style)  # pyright: ignore
         axes.set_xlabel(across)
         axes.set_ylabel(up)
-        axes.legend()
+        legend(axes)
 
     return drawing(draw, name)
 
@@ -153,13 +153,15 @@ def _heat_map(name: str, maps: Maps, values: Values, norm: Normalize, label: str
         axes.set_ylabel(r"$\beta$")
         bar = figure.colorbar(mesh, ax=axes, label=label)
         bar.outline.set_linewidth(0.0)  # pyright: ignore[reportCallIssue]
+        if isinstance(norm, LogNorm):
+            plain_logarithm(bar.ax.yaxis)
 
     return picture(draw, name)
 
 
 def _cell_names(edges: Values) -> list[str]:
     inner = [f"{low:.2f}–{high:.2f}" for low, high in itertools.pairwise(edges[1:-1])]
-    return [f"{edges[1]:.2g} (hot)", *inner, "1 (cold)"]
+    return [f"{(edges[0] + edges[1]) / 2:.2g} (hot)", *inner, "1 (cold)"]
 
 
 def _over_time(name: str, maps: Maps, values: Values, label: str, log: bool) -> str:
@@ -169,6 +171,7 @@ def _over_time(name: str, maps: Maps, values: Values, label: str, log: bool) -> 
         axes.set_ylabel(label)
         if log:
             axes.set_yscale("log")
+            plain_logarithm(axes.yaxis)
         else:
             axes.set_ylim(0.0, 1.0)
 

@@ -101,16 +101,14 @@ def measure(built: Built, sampler: Sampler, target: Target, seed: int) -> Measur
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 0x7265706F), 4)
     draws = sampler.sample(DRAWS, seed=seed + 1)
     walkers, steps = min(built.trainer.walkers, WALKERS), built.trainer.steps
-    run = _explored(keys[0], sampler.proposal, sampler.model, walkers, steps)
-    after = _exploration(run, sampler.proposal, walkers, steps)
-    first = _explored(keys[0], built.trainer.proposal, built.model, walkers, steps)
-    before = _exploration(first, built.trainer.proposal, walkers, steps)
+    run, after = explore(keys[0], sampler.proposal, sampler.model, walkers, steps)
+    _, before = explore(keys[0], built.trainer.proposal, built.model, walkers, steps)
     reference, exact, calls = _reference(keys[1], sampler, target, seed)
     return Measurements(
         draws,
         reference,
         exact,
-        np.asarray(_way(sampler, keys[2]), np.float64),
+        np.asarray(flow_way(sampler, keys[2]), np.float64),
         before,
         after,
         _maps(keys[3], built, sampler, run, after),
@@ -118,20 +116,24 @@ def measure(built: Built, sampler: Sampler, target: Target, seed: int) -> Measur
     )
 
 
+def explore(
+    key: PRNGKeyArray, proposal: Proposal, model: Model, walkers: int, steps: int
+) -> tuple[Rollout, Exploration]:
+    """A fresh rollout to t = 1 without resampling, and what the figures need of it."""
+    run = _rolled_out(key, proposal, model, walkers, steps)
+    w = run.walkers
+    beta = jax.vmap(jax.vmap(proposal.joint.beta))(w.xi)
+    times, x, b, xi, a = (np.asarray(each, np.float64) for each in (run.times, w.x, beta, w.xi, w.log_weight))
+    return run, Exploration(times, x, b, xi, a, target_calls(proposal, walkers, steps))
+
+
 @eqx.filter_jit
-def _explored(key: PRNGKeyArray, proposal: Proposal, model: Model, walkers: int, steps: int) -> Rollout:
+def _rolled_out(key: PRNGKeyArray, proposal: Proposal, model: Model, walkers: int, steps: int) -> Rollout:
     return rollout(key, proposal, model, walkers, jnp.linspace(0.0, 1.0, steps + 1))
 
 
-def _exploration(run: Rollout, proposal: Proposal, walkers: int, steps: int) -> Exploration:
-    beta = jax.vmap(jax.vmap(proposal.joint.beta))(run.walkers.xi)
-    w = run.walkers
-    times, x, b, xi, a = (np.asarray(each, np.float64) for each in (run.times, w.x, beta, w.xi, w.log_weight))
-    return Exploration(times, x, b, xi, a, target_calls(proposal, walkers, steps))
-
-
 @eqx.filter_jit
-def _way(sampler: Sampler, key: PRNGKeyArray) -> Float[Array, "frames particles dim"]:
+def flow_way(sampler: Sampler, key: PRNGKeyArray) -> Float[Array, "frames particles dim"]:
     """Positions on the way from source to target along the control at temperature one."""
     flow = sampler.flow if isinstance(sampler.flow, SteppedFlow) else RungeKuttaFlow(64)
     scale = sampler.proposal.joint.continuum.source_scale
@@ -180,7 +182,7 @@ def _maps(key: PRNGKeyArray, built: Built, sampler: Sampler, run: Rollout, seen:
         jnp.asarray(t_edges, jnp.float32),
         jnp.asarray(beta_edges, jnp.float32),
     )
-    return Maps(t_edges, beta_edges, np.asarray(cells.rms, np.float64), _ess_map(seen, t_edges, beta_edges))
+    return Maps(t_edges, beta_edges, np.asarray(cells.rms, np.float64), ess_map(seen, t_edges, beta_edges))
 
 
 def temperature_edges(hottest: float) -> Values:
@@ -197,7 +199,7 @@ def temperature_edges(hottest: float) -> Values:
     return np.concatenate([[hottest - sliver], inner, [1.0]])
 
 
-def _ess_map(seen: Exploration, t_edges: Values, beta_edges: Values) -> Values:
+def ess_map(seen: Exploration, t_edges: Values, beta_edges: Values) -> Values:
     """Mean over a cell's slices of the effective share among the slice's walkers in the cell."""
     sums = np.zeros((t_edges.size - 1, beta_edges.size - 1))
     counts = np.zeros_like(sums)

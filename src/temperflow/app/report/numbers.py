@@ -64,7 +64,7 @@ def _evaluated(m: dict[str, Any]) -> list[Row]:
         Row("−F(1, 1)", number(_minus(m.get("free_energy"))), known, "what the network believes of log Z"),
         Row("ESS", _pair(m, "ess"), "1", "effective share of the flow's draws; blind to missed modes"),
         Row("ESS, forward", _pair(m, "ess_forward"), "1", "the same seen from exact draws; not blind"),
-        Row("k̂", number(m.get("khat"), digits=2), "< 0.7", "tail of the weights; above, averages are unreliable"),
+        Row("k-hat", number(m.get("khat"), digits=2), "< 0.7", "tail of the weights; above, averages are unreliable"),
         Row("modes", _modes(m), "all", "modes that hold a draw, mean and worst trial"),
         Row("mode TV", _pair(m, "mode_tv", "_spread"), number(m.get("mode_tv_floor")), "error of the modes' shares"),
     ]
@@ -77,7 +77,7 @@ def _looked_at(seen: Measurements) -> list[Row]:
     return [
         Row("log Z", number(value, error), "–", "by the flow's weights"),
         Row("ESS", number(draws.ess), "1", "effective share of the flow's draws; blind to missed modes"),
-        Row("k̂", number(draws.khat, digits=2), "< 0.7", "tail of the weights; above, averages are unreliable"),
+        Row("k-hat", number(draws.khat, digits=2), "< 0.7", "tail of the weights; above, averages are unreliable"),
     ]
 
 

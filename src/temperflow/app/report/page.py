@@ -68,10 +68,25 @@ def _verdict(subject: Subject) -> str:
     elif verdict is None:
         word, reasons = "not judged yet", ["temperflow evaluate writes a verdict with its reasons"]
     else:
-        word, reasons = str(verdict["verdict"]), [str(reason) for reason in verdict["reasons"]]
+        word, reasons = (
+            str(verdict["verdict"]),
+            [f"{reason['name']}: {reason['text']}" for reason in verdict["reasons"]],
+        )
         mood = _MOODS.get(word, "")
     items = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
-    return f'<section class="verdict {mood}"><strong>{html.escape(word)}</strong><ul>{items}</ul></section>'
+    said = f"<strong>{html.escape(word)}</strong><ul>{items}</ul>{_findings(verdict)}"
+    return f'<section class="verdict {mood}">{said}</section>'
+
+
+def _findings(verdict: dict[str, Any] | None) -> str:
+    """Everything that was looked at, the good included, for whoever unfolds it."""
+    if verdict is None:
+        return ""
+    lines = "".join(
+        f"<tr><td>{html.escape(each['name'])}</td><td>{each['level']}</td><td>{html.escape(each['text'])}</td></tr>"
+        for each in verdict["findings"]
+    )
+    return f"<details><summary>all that was looked at</summary>{_scrolling(lines)}</details>"
 
 
 def _tiles(subject: Subject, seen: Measurements) -> str:
@@ -82,7 +97,7 @@ def _tiles(subject: Subject, seen: Measurements) -> str:
     tiles = [
         ("log Z", number(*evidence)),
         ("effective share (ESS)", number(m.get("ess", draws.ess))),
-        ("k̂ of the weights", number(m.get("khat", draws.khat), digits=2)),
+        ("k-hat of the weights", number(m.get("khat", draws.khat), digits=2)),
     ]
     if m.get("w2") is not None and m.get("w2_floor"):
         tiles.append(("W2 / its floor", number(m["w2"] / m["w2_floor"])))

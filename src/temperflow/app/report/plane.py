@@ -88,7 +88,7 @@ def contours(axes: Axes, shown: Plane, colour: str = FAINT) -> None:
         return
     across = np.linspace(shown.low[0], shown.high[0], shown.height.shape[1])
     up = np.linspace(shown.low[1], shown.high[1], shown.height.shape[0])
-    axes.contour(across, up, shown.height, levels=shown.levels, colors=colour, linewidths=0.7)
+    axes.contour(across, up, shown.height, levels=shown.levels, colors=colour, linewidths=0.7, linestyles="solid")
 
 
 def framed(axes: Axes, shown: Plane) -> None:

@@ -22,7 +22,7 @@ _CAPTIONS = {
     "residual": "Residual of the continuity equation at fresh locations: zero where transport and free energy are "
     "exact. Where it is largest, more training or finer features would help most.",
     "weights": "Log weights of the flow's draws about the mean weight. A narrow bump is good; a tail to the right is "
-    "mass that the flow reaches too rarely.",
+    "mass that the flow reaches too rarely. The lowest hundredth stands at the left edge.",
     "way": "The flow's particles on their way from source to target.",
     "line": "Draws of the flow, unweighted, and the target's density normalised by the estimated evidence.",
     "free-energy-time": "F along the path at the target's temperature. Its end is minus log Z.",

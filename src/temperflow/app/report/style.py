@@ -7,8 +7,10 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 # Drawn in these and then replaced by the page's own colours; as a file they stand for themselves.
 INK, PAPER, FAINT = "#1b2530", "#fdfdfc", "#8b96a3"
@@ -72,6 +74,20 @@ def picture(draw: Callable[[Figure], None], name: str, width: float = WIDTH, hei
         text = io.StringIO()
         figure.savefig(text, format="svg", dpi=200, metadata={"Date": None, "Creator": None})
     return text.getvalue()
+
+
+def legend(axes: Axes) -> None:
+    """Above the axes, where it hides nothing."""
+    figure = axes.get_figure()
+    if figure is not None:
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2, columnspacing=1.2)
+
+
+def plain_logarithm(axis: Axis) -> None:
+    """Ticks of a logarithmic axis as plain numbers, few enough to read."""
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
 
 
 def inline(svg: str, label: str) -> str:
