@@ -10,6 +10,7 @@ import temperflow as tflow
 OVERRIDES = {
     "path.schedule": "exponential",
     "path.scale": 5.0,
+    "path.fading": 1.0,
     "proposal.scale": 4.0,
     "temperature.bias_rate": 0.1,
     "network.width": 16,

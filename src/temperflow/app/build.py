@@ -1,10 +1,12 @@
 """From a configuration to the core's objects: the one place where settings turn into mathematics."""
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from temperflow.app.config import Config, NetworkConfig, TrainingConfig
@@ -21,16 +23,18 @@ from temperflow.models import (
     Network,
 )
 from temperflow.paths import (
+    Adapted,
     Confinement,
     Continuum,
+    Expansion,
     Exponential,
     Identity,
     Schedule,
     SmoothStep,
-    Tabulated,
     TemperatureMap,
     Widening,
 )
+from temperflow.paths.schedules import exponential_rate
 from temperflow.proposals import (
     EulerMaruyama,
     JointDensity,
@@ -50,6 +54,8 @@ from temperflow.training import Curriculum, Loss, Trainer, TrainState
 # Up to here d forward derivatives cost less than the noise that probes bring in.
 MOST_EXACT_DIMENSIONS = 16
 BIAS_KNOTS = 33
+# The envelope is down by this many nats at s = 1/(e^k - 1).
+FADING = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class Survey:
     scale: float
     levels: tuple[float, ...]
     energy_calls: int
+
+    @property
+    def rate(self) -> float:
+        """k of the exponential schedule nearest to the levels."""
+        return exponential_rate(np.asarray(self.levels))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -101,7 +112,7 @@ def needs_survey(config: Config) -> bool:
     """Whether something is left open that only a pilot run can tell."""
     widens = config.path.widen and config.path.scale is None
     unscaled = config.path.scale is None and not config.path.widen and config.network.raw_inputs
-    return widens or unscaled or config.path.schedule == "survey"
+    return widens or unscaled or config.path.schedule == "survey" or config.path.fading is None
 
 
 def survey_of(config: Config, target: Target, seed: int) -> Survey:
@@ -140,8 +151,9 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
         t.resample_below,
         t.averaging,
         config.temperature.bias_rate,
+        jnp.inf if t.weight_limit is None else t.weight_limit,
     )
-    return Built(trainer, _model(jax.random.key(seed), config, target, scale), config)
+    return Built(trainer, _model(jax.random.key(seed), config, joint.continuum, scale), config)
 
 
 def _source_scale(config: Config, target: Target) -> float:
@@ -158,7 +170,7 @@ def _joint(config: Config, target: Target, scale: float, survey: Survey | None) 
         walls = Confinement(heat.edge, heat.sharpness, jnp.zeros(BIAS_KNOTS))
         tempering = Tempering(TemperatureMap(heat.hottest, heat.cold_edge, heat.hot_edge), walls)
     return JointDensity(
-        Continuum(target.dim, source, _schedule(config, survey), widening, path.fading),
+        Continuum(target.dim, source, _schedule(config, survey), widening, _fading(config, survey)),
         tempering,
         paper_normaliser=config.proposal.normaliser == "paper",
     )
@@ -172,11 +184,19 @@ def _schedule(config: Config, survey: Survey | None) -> Schedule:
         return Exponential(path.rate, path.start)
     if survey is None:
         raise ValueError("path.schedule is 'survey'; expected the survey's levels to come with it")
-    levels = jnp.asarray(survey.levels)
-    times = path.start + (1.0 - path.start) * jnp.linspace(0.0, 1.0, levels.size)
-    if path.start > 0.0:
-        times, levels = jnp.concatenate([jnp.zeros(1), times]), jnp.concatenate([jnp.zeros(1), levels])
-    return Tabulated(times, levels)
+    return Adapted.of_levels(np.asarray(survey.levels), path.start)
+
+
+def _fading(config: Config, survey: Survey | None) -> float:
+    r"""How fast the source's envelope goes: by the time the target's own tempered density holds the mass.
+
+    On a schedule of rate k the target has an effect of order one from $s = 1/(e^k - 1)$ on.
+    """
+    if config.path.fading is not None:
+        return config.path.fading
+    if survey is None:
+        raise ValueError("path.fading is left open; expected the survey's levels to come with it")
+    return max(1.0, FADING * math.expm1(survey.rate))
 
 
 def _proposal(config: Config, target: Target, joint: JointDensity) -> Proposal:
@@ -199,18 +219,21 @@ def _proposal(config: Config, target: Target, joint: JointDensity) -> Proposal:
     return proposal
 
 
-def _model(key: jax.Array, config: Config, target: Target, scale: float) -> Model:
-    network = config.network
+def _model(key: jax.Array, config: Config, continuum: Continuum, scale: float) -> Model:
+    network, dim = config.network, continuum.dim
     for_control, for_free, for_potential = jax.random.split(key, 3)
     tempered = config.proposal.kind == "tempered"
     speed = scale if network.output_scale is None else network.output_scale
-    control = _network(for_control, network, target.dim, scale, target.dim, sees_x=True, sees_beta=tempered)
-    free_energy = _network(for_free, network, 1, scale, target.dim, sees_x=False, sees_beta=tempered)
+    control = _network(for_control, network, dim, scale, dim, sees_x=True, sees_beta=tempered)
+    free_energy = _network(for_free, network, 1, scale, dim, sees_x=False, sees_beta=tempered)
     potential = None
     if config.path.learned:
         raw = not config.path.learned_features
-        potential = LearnedPotential(_network(for_potential, network, 1, scale, target.dim, True, False, raw))
-    return Model(Control(control, speed), FreeEnergy(free_energy), potential)
+        potential = LearnedPotential(_network(for_potential, network, 1, scale, dim, True, False, raw))
+    expansion = None
+    if network.carried and continuum.widening is not None:
+        expansion = Expansion(continuum.source_scale, continuum.widening)
+    return Model(Control(control, speed, expansion), FreeEnergy(free_energy), potential)
 
 
 def _network(

@@ -55,8 +55,8 @@ class PathConfig(Section):
     """Time at which it has."""
     scale: float | None = None
     """The domain's size R; left out, a pilot run measures it."""
-    fading: float = 1.0
-    """How many times faster than s the source's envelope goes."""
+    fading: float | None = None
+    """How many times faster than s the source's envelope goes; left out, as fast as a pilot run finds it should."""
     learned: bool = False
     """Whether the path has a learned potential."""
     learned_features: bool = True
@@ -129,6 +129,8 @@ class NetworkConfig(Section):
     """Their standard deviation."""
     raw_inputs: bool = True
     """Append x over the domain's size, t and β to the features."""
+    carried: bool = True
+    """Whether the source's own widening is built into the control, so that only the rest is learned."""
     output_scale: float | None = None
     """Speed that a control output of one means; left out, the domain's size."""
 
@@ -163,6 +165,8 @@ class TrainingConfig(Section):
     """Largest gradient norm."""
     weighted: bool = False
     """Weigh locations by their path weights (the paper's Jarzynski variant)."""
+    weight_limit: float | None = None
+    """Largest log weight that counts in full there; left out, none is cut."""
     robust: float | None = None
     """Residual beyond which the loss grows linearly; left out, the plain square."""
     probes: int | None = None
@@ -251,7 +255,7 @@ def _rules(config: Config) -> list[tuple[str, Any, bool, str]]:
         ("training.steps", t.steps, t.steps >= 2, "at least 2"),
         ("temperature.hottest", w.hottest, 0 < w.hottest <= 1, "an inverse temperature in (0, 1]"),
         ("temperature.edges", edges, 0 < w.cold_edge < w.hot_edge <= w.edge, "0 < cold_edge < hot_edge <= edge"),
-        ("path.fading", config.path.fading, 1 <= config.path.fading < math.inf, "at least 1"),
+        ("path.fading", config.path.fading, 1 <= (config.path.fading or 1) < math.inf, "at least 1"),
         ("path.start", config.path.start, 0 <= config.path.start < 1, "a time in [0, 1)"),
         ("path.widened", config.path.widened, 0 < config.path.widened <= 1, "a time in (0, 1]"),
         ("training.averaging", t.averaging, 0 <= t.averaging < 1, "a decay in [0, 1)"),

@@ -35,7 +35,7 @@ def summary(name: str) -> str:
 
 # The paper's text and appendix, with the table where the two disagree (MATH.md section 7, 10-13).
 _PAPER = Config(
-    path=PathConfig(schedule="identity", widen=False, learned=True, scale=1.0),
+    path=PathConfig(schedule="identity", widen=False, learned=True, scale=1.0, fading=1.0),
     temperature=TemperatureConfig(hottest=0.2),
     proposal=ProposalConfig(integrator="euler", xi_scale=5.0, normaliser="paper"),
     network=NetworkConfig(

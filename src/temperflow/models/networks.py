@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from temperflow.models.carried import bias_of, carry
 from temperflow.models.features import FourierFeatures
+from temperflow.paths import Expansion
 
 Field = Callable[[Float[Array, " dim"]], Float[Array, " dim"]]
 
@@ -102,6 +103,8 @@ class Control(eqx.Module):
     Args:
         network: sees x, t and, for a tempered sampler, β.
         output_scale: the speed that an output of one means; about the domain's size.
+        expansion: what carries the source while it widens, known in closed form: the network is
+            left with the rest, $\mu = x\,d\log\sigma_t/dt + $ `output_scale` $\cdot$ network.
 
     >>> import jax, jax.numpy as jnp
     >>> from temperflow.models import FourierFeatures
@@ -115,9 +118,11 @@ class Control(eqx.Module):
 
     network: Network
     output_scale: float
+    expansion: Expansion | None = None
 
     def __call__(self, t: Float[Array, ""], x: Float[Array, " dim"], beta: Float[Array, ""]) -> Float[Array, " dim"]:
-        return self.output_scale * self.network(t, x, beta)
+        learned = self.output_scale * self.network(t, x, beta)
+        return learned if self.expansion is None else learned + self.expansion(t) * x
 
     def at(self, t: Float[Array, ""], beta: Float[Array, ""]) -> "Field":
         r"""$x \mapsto \mu_t(x, \beta)$, as what `value_and_jacobian` and `Divergence` take."""
@@ -143,9 +148,13 @@ class Frozen(eqx.Module):
 
     def value_and_jacobian(self, x: Float[Array, " dim"]) -> tuple[Float[Array, " dim"], Float[Array, "dim dim"]]:
         """As the function of this name, in one forward pass."""
-        value, jacobian = self.control.network.value_and_jacobian(self.t, x, self.beta)
-        scale = self.control.output_scale
-        return scale * value, scale * jacobian
+        control = self.control
+        value, jacobian = control.network.value_and_jacobian(self.t, x, self.beta)
+        value, jacobian = control.output_scale * value, control.output_scale * jacobian
+        if control.expansion is None:
+            return value, jacobian
+        rate = control.expansion(self.t)
+        return value + rate * x, jacobian + rate * jnp.eye(x.size, dtype=x.dtype)
 
 
 class FreeEnergy(eqx.Module):

@@ -50,6 +50,31 @@ class Widening(eqx.Module):
     scale: float
     schedule: Schedule
 
+    def log_growth(self, t: Float[Array, ""], source_scale: float) -> Float[Array, ""]:
+        r"""$\log\sigma_t/\sigma_0$."""
+        return jnp.log(jnp.asarray(self.scale / source_scale, t.dtype)) * self.schedule(t)
+
+
+class Expansion(eqx.Module):
+    r"""$d\log\sigma_t/dt$: what carries a widening source exactly, $\mu = x\,d\log\sigma_t/dt$ at any temperature.
+
+    Args:
+        source_scale: $\sigma_0$.
+        widening: how it grows.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Identity
+    >>> rate = Expansion(source_scale=1.0, widening=Widening(scale=jnp.e, schedule=Identity()))
+    >>> round(float(rate(jnp.array(0.5))), 4)
+    1.0
+    """
+
+    source_scale: float
+    widening: Widening
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        return jax.jvp(lambda t: self.widening.log_growth(t, self.source_scale), (t,), (jnp.ones_like(t),))[1]
+
 
 class Continuum(eqx.Module):
     r"""$U_t^\beta(x) = \beta\,\bar U_t(x) + c_t(\beta)$ (MATH.md section 1), where
@@ -101,7 +126,8 @@ class Continuum(eqx.Module):
     ) -> Float[Array, ""]:
         s = self.schedule(t)
         log_variance = self.log_source_variance(t)
-        envelope = (1.0 - s) ** self.fading
+        # Rounding may lift s a little over one.
+        envelope = jnp.maximum(1.0 - s, 0.0) ** self.fading
         cold = envelope * jnp.sum(x**2) * jnp.exp(-log_variance) / 2.0 + s * cached.at(x)
         if potential is not None:
             cold = cold + t * (1.0 - t) * potential(t, x)
@@ -118,5 +144,4 @@ class Continuum(eqx.Module):
         start = 2.0 * jnp.log(jnp.asarray(self.source_scale, t.dtype))
         if self.widening is None:
             return start
-        growth = 2.0 * jnp.log(self.widening.scale / self.source_scale)
-        return start + growth * self.widening.schedule(t)
+        return start + 2.0 * self.widening.log_growth(t, self.source_scale)

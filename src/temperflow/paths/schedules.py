@@ -4,6 +4,7 @@ import abc
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -101,6 +102,61 @@ class Tabulated(Schedule):
         u = jnp.clip((t - self.times[cell]) / h, 0.0, 1.0)
         a, b = slopes[cell] - secants[cell], slopes[cell + 1] - secants[cell]
         return left + h * u * (secants[cell] + (1.0 - u) * (a * (1.0 - u) - b * u))
+
+
+class Adapted(Schedule):
+    r"""$s = (e^{k v(u)} - 1)/(e^k - 1)$, $u = (t - start)_+/(1 - start)$, with $v$ a table: a measured schedule.
+
+    Levels of constant thermodynamic speed (MATH.md section 1) span orders of magnitude. Taken
+    through the exponential that fits them best, what is left to interpolate is nearly straight,
+    so that $\dot s$ is as smooth as the measurement allows.
+
+    Args:
+        rate: $k > 0$ of that exponential.
+        table: $v$, from 0 to 1.
+        start: the time before which nothing happens.
+
+    >>> import jax.numpy as jnp
+    >>> straight = Tabulated(jnp.array([0.0, 0.5, 1.0]), jnp.array([0.0, 0.5, 1.0]))
+    >>> schedule, t = Adapted(8.0, straight, start=0.2), jnp.array(0.6)
+    >>> bool(jnp.isclose(schedule(t), Exponential(8.0, 0.2)(t)))
+    True
+    """
+
+    rate: float
+    table: Tabulated
+    start: float = 0.0
+
+    @staticmethod
+    def of_levels(levels: Float[np.ndarray, " knots"], start: float = 0.0) -> "Adapted":
+        """Through increasing levels from 0 to 1, reached at equal intervals of time from `start` on."""
+        u = np.linspace(0.0, 1.0, levels.size)
+        rate = exponential_rate(levels)
+        table = np.log1p(levels * np.expm1(rate)) / rate
+        return Adapted(rate, Tabulated(jnp.asarray(u, jnp.float32), jnp.asarray(table, jnp.float32)), start)
+
+    def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
+        u = jnp.maximum(t - self.start, 0.0) / (1.0 - self.start)
+        return jnp.expm1(self.rate * self.table(u)) / jnp.expm1(self.rate)
+
+
+# From nearly a straight line on; finer than any measurement of the levels.
+_RATES = np.linspace(0.01, 20.0, 2000)
+
+
+def exponential_rate(levels: Float[np.ndarray, " knots"]) -> float:
+    r"""k of the exponential nearest to levels at equal intervals, least squares in $\log s$.
+
+    >>> import numpy as np
+    >>> round(exponential_rate(np.expm1(6.0 * np.linspace(0.0, 1.0, 9)) / np.expm1(6.0)), 1)
+    6.0
+    """
+    u = np.linspace(0.0, 1.0, levels.size)[1:-1]
+    if not u.size:
+        return 1.0
+    tried = np.log(np.expm1(_RATES[:, None] * u) / np.expm1(_RATES[:, None]))
+    misfit = np.sum((tried - np.log(levels[1:-1])) ** 2, axis=1)
+    return float(_RATES[np.argmin(misfit)])
 
 
 def _monotone_slopes(widths: Float[Array, " cells"], secants: Float[Array, " cells"]) -> Float[Array, " knots"]:
