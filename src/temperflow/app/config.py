@@ -2,7 +2,6 @@
 
 import dataclasses
 import difflib
-import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -213,58 +212,11 @@ class Config(Section):
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
 
     def __post_init__(self) -> None:
-        for name, number, fits, expected in _rules(self):
+        from temperflow.app.config_rules import rules  # which needs these classes
+
+        for name, number, fits, expected in rules(self):
             if not fits:
                 raise ValueError(f"{name} is {number!r}; expected {expected}")
-
-
-def _rules(config: Config) -> list[tuple[str, Any, bool, str]]:
-    """What each number must satisfy, checked before any compute."""
-    t, n, w, s = config.training, config.network, config.temperature, config.sampling
-    counts = {
-        "training.epochs": t.epochs,
-        "training.iterations": t.iterations,
-        "training.batch": t.batch,
-        "training.walkers": t.walkers,
-        "training.memory": t.memory,
-        "network.width": n.width,
-        "network.depth": n.depth,
-        "sampling.flow_steps": s.flow_steps,
-        "sampling.anneal_steps": s.anneal_steps,
-        "sampling.islands": s.islands,
-    }
-    positive = {
-        "training.learning_rate": t.learning_rate,
-        "training.clip": t.clip,
-        "training.robust": t.robust,
-        "temperature.sharpness": w.sharpness,
-        "path.scale": config.path.scale,
-        "path.rate": config.path.rate,
-        "source_scale": config.source_scale,
-        "sampling.tolerance": s.tolerance,
-        "network.output_scale": n.output_scale,
-    }
-    edges = (w.cold_edge, w.hot_edge, w.edge)
-    lengths = (len(t.horizons), len(t.horizon_iterations))
-    return [
-        *((name, value, value >= 1, "at least 1") for name, value in counts.items()),
-        *(
-            (name, value, value is None or 0 < value < math.inf, "a positive number")
-            for name, value in positive.items()
-        ),
-        ("training.steps", t.steps, t.steps >= 2, "at least 2"),
-        ("temperature.hottest", w.hottest, 0 < w.hottest <= 1, "an inverse temperature in (0, 1]"),
-        ("temperature.edges", edges, 0 < w.cold_edge < w.hot_edge <= w.edge, "0 < cold_edge < hot_edge <= edge"),
-        ("path.fading", config.path.fading, 1 <= (config.path.fading or 1) < math.inf, "at least 1"),
-        ("path.start", config.path.start, 0 <= config.path.start < 1, "a time in [0, 1)"),
-        ("path.widened", config.path.widened, 0 < config.path.widened <= 1, "a time in (0, 1]"),
-        ("training.averaging", t.averaging, 0 <= t.averaging < 1, "a decay in [0, 1)"),
-        ("training.warmup", t.warmup, 0 <= t.warmup < 1, "a share in [0, 1)"),
-        ("training.resample_below", t.resample_below, 0 <= t.resample_below <= 1, "a share in [0, 1]"),
-        ("sampling.resample_below", s.resample_below, 0 <= s.resample_below <= 1, "a share in [0, 1]"),
-        ("training.probes", t.probes, t.probes in (None, 1, 2), "1, 2 or nothing"),
-        ("training.horizons", lengths, lengths[0] == lengths[1], "one duration a horizon"),
-    ]
 
 
 def _checked(section: type, values: dict[str, Any], prefix: str) -> dict[str, Any]:
