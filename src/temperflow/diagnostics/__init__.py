@@ -2,7 +2,8 @@
 
 from temperflow.diagnostics.bounds import Estimate, elbo, eubo, forward_ess, reverse_ess
 from temperflow.diagnostics.coverage import Coverage, coverage, coverage_floor
-from temperflow.diagnostics.metrics import FlowSampler, Metrics, evaluate
+from temperflow.diagnostics.metrics import Metrics, evaluate, summarise
+from temperflow.diagnostics.rounds import FlowSampler, Rounds, play
 from temperflow.diagnostics.wasserstein import mean_and_spread, w2, w2_floor
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "Estimate",
     "FlowSampler",
     "Metrics",
+    "Rounds",
     "coverage",
     "coverage_floor",
     "elbo",
@@ -17,7 +19,9 @@ __all__ = [
     "evaluate",
     "forward_ess",
     "mean_and_spread",
+    "play",
     "reverse_ess",
+    "summarise",
     "w2",
     "w2_floor",
 ]

@@ -1,39 +1,18 @@
 """The verdict on a sampler: how far, how tight, how many modes, each with its error and its floor."""
 
 from dataclasses import asdict, dataclass
-from typing import Literal, Protocol, runtime_checkable
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from temperflow.diagnostics.bounds import Estimate, elbo, eubo, forward_ess, reverse_ess
 from temperflow.diagnostics.coverage import Coverage, coverage, coverage_floor
+from temperflow.diagnostics.rounds import FlowSampler, Rounds, play
 from temperflow.diagnostics.wasserstein import mean_and_spread, w2
-from temperflow.sampling.draws import Draws
 from temperflow.sampling.pareto import pareto_khat
-from temperflow.targets.base import Draw, Target
+from temperflow.targets.base import Target
 
 Rows = NDArray[np.float64]
-
-
-@runtime_checkable
-class FlowSampler(Protocol):
-    r"""What `evaluate` asks of a sampler: draws of a map, and the density of that same map."""
-
-    @property
-    def free_energy(self) -> float:
-        """The learned $F(1, 1)$; on a normalised target $e^{-F}$ is about the share of mass found."""
-        ...
-
-    def sample(self, n: int, *, seed: int, method: Literal["flow"] = "flow") -> Draws:
-        r"""`n` draws whose `log_weight` is $\log\hat\pi_1 - \log q$ with nothing left out."""
-        ...
-
-    def log_density(self, x: Float[Array, "n dim"]) -> Float[Array, " n"]:
-        """The exact log q of given points, by the inverse of the map that draws (section 6)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -111,13 +90,18 @@ def evaluate(sampler: FlowSampler, target: Target, n: int = 2500, trials: int = 
         trials: how many, at least 1; the spreads of a single one are not a number.
         seed: of all the randomness, exact draws included.
     """
-    if n < 2 or trials < 1:
-        raise ValueError(f"evaluate: got n={n}, trials={trials}, expected n of at least 2 and trials of at least 1")
-    # Numbers from a generator of another kind: the sampler's keys never meet those of the exact draws.
-    seeds = np.random.default_rng(seed).integers(2**31 - 1, size=trials)
-    rounds = [sampler.sample(n, seed=int(each), method="flow") for each in seeds]
-    log_weight = np.concatenate([_weightless_if_nan(draws.log_weight) for draws in rounds])
-    points = [np.asarray(draws.x, np.float64) for draws in rounds]
+    return summarise(play(sampler, target, n, trials, seed), target, seed)
+
+
+def summarise(rounds: Rounds, target: Target, seed: int = 0) -> Metrics:
+    """The figures of rounds that have been played; no sampler and no accelerator needed.
+
+    Args:
+        rounds: what `play` returned.
+        target: for what is known of it.
+        seed: of the coverage's floor.
+    """
+    log_weight = rounds.log_weight.ravel()
     below, efficiency, evidence = elbo(log_weight), reverse_ess(log_weight), _log_evidence(log_weight)
     return Metrics(
         elbo=below.value,
@@ -127,30 +111,24 @@ def evaluate(sampler: FlowSampler, target: Target, n: int = 2500, trials: int = 
         log_evidence=evidence.value,
         log_evidence_error=evidence.error,
         log_evidence_known=target.log_evidence,
-        free_energy=float(sampler.free_energy),
+        free_energy=rounds.free_energy,
         khat=pareto_khat(log_weight),
-        energy_calls=sum(draws.energy_calls for draws in rounds),
-        n=n,
-        trials=trials,
-        **_against_exact_draws(sampler, target, points, n, seed),
-        **_against_modes(target, points, n, seed),
+        energy_calls=rounds.energy_calls,
+        n=rounds.n,
+        trials=rounds.trials,
+        **_against_exact_draws(rounds),
+        **_against_modes(rounds, target, seed),
     )
 
 
-def _against_exact_draws(
-    sampler: FlowSampler, target: Target, points: list[Rows], n: int, seed: int
-) -> dict[str, float | None]:
+def _against_exact_draws(rounds: Rounds) -> dict[str, float | None]:
     """What needs `Target.sample`: distance, its floor, the upper bound and the forward ESS."""
     names = ("w2", "w2_spread", "w2_floor", "w2_floor_spread", "eubo", "eubo_error", "ess_forward", "ess_forward_error")
-    if target.sample is None:
+    if rounds.exact_log_weight is None:
         return dict.fromkeys(names)
-    distances, floors, log_weights = [], [], []
-    for trial, found in enumerate(points):
-        exact, other = _two_exact_samples(target.sample, n, seed, trial)
-        distances.append(w2(found, exact))
-        floors.append(w2(other, exact))
-        log_weights.append(_exact_log_weight(sampler, target, exact))
-    log_weight = np.concatenate(log_weights)
+    distances = [w2(x, exact) for x, _, exact, _, _ in rounds.each()]
+    floors = [w2(other, exact) for _, _, exact, other, _ in rounds.each()]
+    log_weight = rounds.exact_log_weight.ravel()
     above, efficiency = eubo(log_weight), forward_ess(log_weight)
     values = (*mean_and_spread(distances), *mean_and_spread(floors))
     return dict(
@@ -158,28 +136,12 @@ def _against_exact_draws(
     )
 
 
-def _two_exact_samples(
-    sample: Draw, n: int, seed: int, trial: int
-) -> tuple[Float[Array, "n dim"], Float[Array, "n dim"]]:
-    first, second = jax.random.split(jax.random.fold_in(jax.random.key(seed), trial))
-    return sample(first, n), sample(second, n)
-
-
-def _exact_log_weight(sampler: FlowSampler, target: Target, exact: Float[Array, "n dim"]) -> Rows:
-    """log w at exact draws; plus infinity where either half of it is not a number."""
-    with jax.default_matmul_precision("float32"):  # as `Target.energy_and_grad` has it
-        log_density = jax.vmap(target.log_density)(exact)
-    log_proposal = np.asarray(sampler.log_density(exact), np.float64)
-    log_weight = np.asarray(log_density, np.float64) - log_proposal
-    return np.where(np.isnan(log_weight), np.inf, log_weight)
-
-
-def _against_modes(target: Target, points: list[Rows], n: int, seed: int) -> dict:
+def _against_modes(rounds: Rounds, target: Target, seed: int) -> dict:
     """What needs `Target.modes`: which the draws hold and in what proportion."""
     if target.modes is None:
         return dict.fromkeys(("modes", "modes_worst", "mode_tv", "mode_tv_spread", "mode_tv_floor", "entropic"))
-    trials: list[Coverage] = [coverage(target.modes, found) for found in points]
-    floor, _ = coverage_floor(target.modes, n, seed=seed)
+    trials: list[Coverage] = [coverage(target.modes, found) for found in rounds.x]
+    floor, _ = coverage_floor(target.modes, rounds.n, seed=seed)
     variation, variation_spread = mean_and_spread([each.mode_tv for each in trials])
     return {
         "modes": float(np.mean([each.modes for each in trials])),
@@ -200,8 +162,3 @@ def _log_evidence(log_weight: Rows) -> Estimate:
     mean = weight.mean()
     error = np.std(weight, ddof=1) / (mean * np.sqrt(weight.size))
     return Estimate(float(largest + np.log(mean)), float(error))
-
-
-def _weightless_if_nan(log_weight: Float[Array, " n"]) -> Rows:
-    values = np.asarray(log_weight, np.float64)
-    return np.where(np.isnan(values), -np.inf, values)

@@ -27,14 +27,21 @@ class Location(eqx.Module):
     valid: Bool[Array, "*batch"]
 
 
-def locations_of(rollout: Rollout, joint: JointDensity) -> Location:
-    """Every walker at every recorded time as a location; leading axes (slices, walkers)."""
+def locations_of(rollout: Rollout, joint: JointDensity, weight_limit: float = jnp.inf) -> Location:
+    """Every walker at every recorded time as a location; leading axes (slices, walkers).
+
+    Args:
+        rollout: what the walkers did.
+        joint: for their temperatures.
+        weight_limit: larger log weights count as this; a bias, for reproductions of others' work.
+    """
     walkers = rollout.walkers
     shape = walkers.log_weight.shape
     finite = jnp.isfinite(walkers.log_weight) & jnp.isfinite(walkers.cached.energy)
     finite &= jnp.all(jnp.isfinite(walkers.cached.gradient), axis=-1)
     finite &= jnp.all(jnp.isfinite(walkers.x), axis=-1) & jnp.isfinite(walkers.xi)
-    relative = jax.vmap(normalised)(jnp.where(finite, walkers.log_weight, -jnp.inf)) * shape[1]
+    log_weight = jnp.where(finite, jnp.minimum(walkers.log_weight, weight_limit), -jnp.inf)
+    relative = jax.vmap(normalised)(log_weight) * shape[1]
     location = Location(
         jnp.broadcast_to(rollout.times[:, None], shape),
         walkers.x,

@@ -81,6 +81,7 @@ class Trainer(eqx.Module):
         resample_below: share of effective walkers under which a rollout resamples; 0 is never.
         averaging: decay of the parameters' moving average, per update.
         bias_rate: how fast ψ' learns to flatten the marginal of ξ; 0 keeps it as it is.
+        weight_limit: log weights beyond it count as it in a weighted loss.
     """
 
     proposal: Proposal
@@ -95,6 +96,7 @@ class Trainer(eqx.Module):
     resample_below: float = eqx.field(static=True, default=0.0)
     averaging: float = eqx.field(static=True, default=0.999)
     bias_rate: float = eqx.field(static=True, default=0.0)
+    weight_limit: float = eqx.field(static=True, default=jnp.inf)
 
     def start(self, model: Model, seed: int | Int[Array, ""]) -> TrainState:
         """The state before the first epoch."""
@@ -148,7 +150,7 @@ class Trainer(eqx.Module):
         proposal, joint = self.proposal_at(state), self.proposal.joint
         times = time_grid(self.steps, horizon, 1.0 - jax.random.uniform(for_grid))
         run = rollout(for_walkers, proposal, state.model, self.walkers, times, self.resample_below)
-        locations = locations_of(run, joint)
+        locations = locations_of(run, joint, self.weight_limit)
         last = run.last
         beta = jax.vmap(joint.beta)(last.xi)
         hottest = 1.0 if joint.tempering is None else joint.tempering.map.hottest
