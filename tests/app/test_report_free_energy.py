@@ -40,7 +40,7 @@ def test_over_time(seen):
     z = deviations(found, found.place, np.ones_like(found.place))
     assert np.all(np.abs(z[1:]) < ERRORS)
     # The network itself is far off, so agreement is not inherited from it.
-    assert np.max(np.abs(found.learned - found.estimate) / found.error) > 10 * ERRORS
+    assert np.max(np.abs(found.learned - found.estimate) / found.error) > 4 * ERRORS
 
 
 def test_over_temperature(seen):
@@ -51,11 +51,10 @@ def test_over_temperature(seen):
 
 
 def test_the_share_of_cold_mass_matters(seen, monkeypatch):
-    """Mutant: the cold plateau's share of ξ forgotten."""
+    """Mutant: the cold plateau taken for all of ξ."""
     sampler, run = seen
-    monkeypatch.setattr(
-        type(sampler.proposal.joint.tempering.confinement), "log_mass", lambda self, limit: jnp.zeros(())
-    )
+    walls = type(sampler.proposal.joint.tempering.confinement)
+    monkeypatch.setattr(walls, "log_mass", lambda self, limit: self.log_normaliser())
     found = free_energy.over_time(sampler, run)
     z = deviations(found, found.place, np.ones_like(found.place))
     assert np.median(np.abs(z[1:])) > ERRORS
@@ -66,8 +65,8 @@ def test_effective_shares_by_cell(seen):
     edges = temperature_edges(0.2)
     t_edges = np.linspace(0.0, 1.0, 21)
     cells = ess_map(run, t_edges, edges)
-    last = run.log_weight[-1][run.beta[-1] == 1.0]
+    last = run.log_weight[-1][run.beta[-1] >= edges[-2]]
     # 24 steps: the last cell of time, from 0.95 on, holds the slices 23 and 24.
-    before = run.log_weight[-2][run.beta[-2] == 1.0]
+    before = run.log_weight[-2][run.beta[-2] >= edges[-2]]
     np.testing.assert_allclose(cells[-1, -1], (effective_share(last) + effective_share(before)) / 2)
     np.testing.assert_allclose(cells[0, -1], 1.0, atol=0.1)

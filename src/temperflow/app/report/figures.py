@@ -16,6 +16,9 @@ from temperflow.app.report.style import AMOUNT, COLD, HOT, INK, PALE, drawing, l
 from temperflow.proposals import JointDensity
 from temperflow.targets import Target
 
+# Particles whose ways are still told apart by eye.
+LINES = 120
+
 
 def draws(shown: Plane, seen: Measurements) -> str:
     """Draws of the flow over the target's outlines."""
@@ -46,6 +49,18 @@ def draws_on_a_line(target: Target, seen: Measurements) -> str:
         axes.set_ylabel("density")
 
     return drawing(draw, "draws")
+
+
+def way_on_a_line(way: Values) -> str:
+    """In one dimension: the particles' positions over time."""
+
+    def draw(axes: Axes) -> None:
+        times = np.linspace(0.0, 1.0, len(way))
+        axes.plot(times, way[:, :LINES, 0], color=COLD, alpha=0.35, linewidth=0.6)
+        axes.set_xlabel("$t$")
+        axes.set_ylabel("$x$")
+
+    return drawing(draw, "way")
 
 
 def stations(shown: Plane, way: Values) -> str:
@@ -130,7 +145,7 @@ def free_energy_over_temperature(found: Comparison) -> str:
 
 def _comparison(name: str, found: Comparison, across: str, up: str) -> str:
     def draw(axes: Axes) -> None:
-        axes.plot(found.place, found.learned, color=COLD, label=r"learned $F_\theta$")
+        axes.plot(*found.line, color=COLD, label=r"learned $F_\theta$")
         known = np.isfinite(found.estimate)
         style = {"color": HOT, "linestyle": "none", "marker": "o", "markersize": 2.6, "elinewidth": 0.8}
         step = max(1, known.size // 40)

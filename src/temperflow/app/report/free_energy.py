@@ -12,7 +12,7 @@ from temperflow.app.report.measure import Exploration, Values
 from temperflow.proposals import JointDensity
 from temperflow.sampling import Sampler
 
-TEMPERATURES = 12
+TEMPERATURES, POINTS = 12, 200
 # A cell with fewer walkers than this has no error worth drawing.
 FEWEST = 8
 
@@ -24,12 +24,14 @@ class Comparison:
     Args:
         place: values of t or β.
         learned: $F_\theta$ there.
+        line: finer places and $F_\theta$ there, as two rows.
         estimate: from the path weights; NaN where nothing is known.
         error: its standard error.
     """
 
     place: Values
     learned: Values
+    line: Values
     estimate: Values
     error: Values
 
@@ -45,7 +47,8 @@ def over_time(sampler: Sampler, seen: Exploration) -> Comparison:
     cold_log_weight = np.where(np.abs(seen.xi) <= edge, seen.log_weight, -np.inf)
     found = [_log_mean(slice_) for slice_ in cold_log_weight]
     means, errors = np.array(found).T
-    return Comparison(seen.times, learned, learned - means - constant, errors)
+    line = np.stack([seen.times, learned])
+    return Comparison(seen.times, learned, line, learned - means - constant, errors)
 
 
 def over_temperature(sampler: Sampler, seen: Exploration) -> Comparison | None:
@@ -70,7 +73,9 @@ def over_temperature(sampler: Sampler, seen: Exploration) -> Comparison | None:
         mean, error = _log_mean(np.where(cell, log_weight, -np.inf))
         estimates.append(mean + total - np.log(mass))
         errors.append(error)
-    return Comparison(beta, learned, learned - np.array(estimates), np.array(errors))
+    fine = np.linspace(beta.min(), 1.0, POINTS)
+    line = np.stack([fine, _learned(sampler, np.ones_like(fine), fine)])
+    return Comparison(beta, learned, line, learned - np.array(estimates), np.array(errors))
 
 
 def _xi_edges(joint: JointDensity) -> NDArray[np.float64]:

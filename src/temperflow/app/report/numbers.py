@@ -51,6 +51,9 @@ def number(value: float | int | None, error: float | None = None, digits: int = 
 
 def _evaluated(m: dict[str, Any]) -> list[Row]:
     known = number(m.get("log_evidence_known"), digits=5)
+    bound = "log Z" if known == "–" else known
+    # With exact draws at hand there is an upper bound; JSON has no word for one that is infinite.
+    endless = m.get("w2") is not None and m.get("eubo") is None
     found = [
         Row(
             "W2",
@@ -58,10 +61,12 @@ def _evaluated(m: dict[str, Any]) -> list[Row]:
             _pair(m, "w2_floor", "_spread"),
             "distance to exact draws, with spread",
         ),
-        Row("ELBO", _pair(m, "elbo"), f"≤ {known}", "lower bound on log Z by the flow's own density"),
-        Row("EUBO", _pair(m, "eubo"), f"≥ {known}", "upper bound; a missed mode cannot hide from it"),
+        Row("ELBO", _pair(m, "elbo"), f"≤ {bound}", "lower bound on log Z by the flow's own density"),
+        Row(
+            "EUBO", "∞" if endless else _pair(m, "eubo"), f"≥ {bound}", "upper bound; a missed mode cannot hide from it"
+        ),
         Row("log Z", _pair(m, "log_evidence"), known, "by the flow's weights"),
-        Row("−F(1, 1)", number(_minus(m.get("free_energy"))), known, "what the network believes of log Z"),
+        Row("−F(1, 1)", number(_minus(m.get("free_energy")), digits=4), known, "what the network believes of log Z"),
         Row("ESS", _pair(m, "ess"), "1", "effective share of the flow's draws; blind to missed modes"),
         Row("ESS, forward", _pair(m, "ess_forward"), "1", "the same seen from exact draws; not blind"),
         Row("k-hat", number(m.get("khat"), digits=2), "< 0.7", "tail of the weights; above, averages are unreliable"),

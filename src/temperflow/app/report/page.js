@@ -1,3 +1,6 @@
+// Paper cannot be unfolded.
+addEventListener("beforeprint", () => { document.querySelector("details.printed").open = true; });
+
 // Moves the particles. No library, no network; without it the page shows still pictures instead.
 (() => {
   const root = document.getElementById("way");

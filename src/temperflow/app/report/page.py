@@ -13,6 +13,18 @@ from temperflow.app.report.sections import Gallery, section
 from temperflow.app.report.subject import Subject
 
 _MOODS = {"trusted": "good", "check": "fair", "not converged": "bad"}
+# Headings of the comparison, and where `comparison.json` has them.
+_COMPARED = {
+    "W2": "w2",
+    "floor": "w2_floor",
+    "modes": "modes",
+    "mode TV": "mode_tv",
+    "ELBO": "elbo",
+    "EUBO": "eubo",
+    "ESS": "ess",
+    "energy calls": "energy_calls",
+    "seconds": "seconds",
+}
 
 
 def assemble(subject: Subject) -> tuple[str, dict[str, str]]:
@@ -124,16 +136,23 @@ def _table(subject: Subject, seen: Measurements) -> str:
 
 
 def _comparison(subject: Subject) -> str:
-    lines: list[dict[str, Any]] = (subject.comparison or {}).get("rows", [])
-    if not lines:
+    if subject.comparison is None:
         return ""
-    names = list(dict.fromkeys(name for line in lines for name in line))
-    head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in names)
+    lines: list[dict[str, Any]] = subject.comparison["rows"]
+    head = "".join(f"<th>{title}</th>" for title in ("sampler", *_COMPARED, "log Z"))
     body = "".join(
-        "<tr>" + "".join(f'<td class="number">{_cell(line.get(name))}</td>' for name in names) + "</tr>"
+        f'<tr><td class="sampler">{html.escape(line["sampler"])}</td>'
+        + "".join(f'<td class="number">{number(line.get(name))}</td>' for name in _COMPARED.values())
+        + f'<td class="number">{number(line["log_evidence"], line["log_evidence_error"])}</td></tr>'
         for line in lines
     )
-    return section("Beside other samplers", _scrolling(f"<tr>{head}</tr>{body}"))
+    note = (
+        f"{subject.comparison['n']:,} draws of each, all from the same source, the others at their defaults. "
+        "W2, modes and mode TV are of equally weighted draws; the floor is what exact draws score. "
+        "Energy calls of temperflow include its training, seconds do not."
+    )
+    table = _scrolling(f"<tr>{head}</tr>{body}")
+    return section("Beside other samplers", f'<p class="note">{note}</p>{table}')
 
 
 def _reproduce(subject: Subject, seen: Measurements | None) -> str:
@@ -155,16 +174,13 @@ def _reproduce(subject: Subject, seen: Measurements | None) -> str:
         f'<pre class="command">{html.escape(command(settings, subject.path))}</pre>'
         f"{f'<p>Noticed on the way:</p><ul>{noticed}</ul>' if noticed else ''}"
         f'<p>{" ".join(facts)}</p><p class="note">{versions}</p>'
-        f"<details><summary>the exact configuration (config.json)</summary><pre>{config}</pre></details>",
+        f'<details class="printed"><summary>the exact configuration (config.json)</summary>'
+        f"<pre>{config}</pre></details>",
     )
 
 
 def _scrolling(table: str) -> str:
     return f'<div class="scroll"><table>{table}</table></div>'
-
-
-def _cell(value: Any) -> str:
-    return html.escape(value) if isinstance(value, str) else number(value)
 
 
 def _duration(seconds: float) -> str:

@@ -54,8 +54,8 @@ def section(title: str, content: str) -> str:
 def draws(target: Target, sampler: Sampler, seen: Measurements, gallery: Gallery) -> str:
     """The draws, and the particles' way to them."""
     if target.dim == 1:
-        content = gallery.hang("draws", figures.draws_on_a_line(target, seen), _CAPTIONS["line"])
-        return section("Draws", content)
+        histogram = gallery.hang("draws", figures.draws_on_a_line(target, seen), _CAPTIONS["line"])
+        return section("Draws", _pair(histogram, gallery.hang("way", figures.way_on_a_line(seen.way))))
     shown = plane(target, seen)
     pair = "" if target.dim == 2 else "The two coordinates with the most structure. "
     behind = f"Outlines: {shown.meaning}." if shown.meaning else ""
