@@ -1,6 +1,7 @@
 """The command `temperflow`: words in, a command carried out, an exit status."""
 
 import argparse
+import itertools
 import os
 import sys
 import traceback
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from temperflow.app import recipes
-from temperflow.app.cli_options import Parser, add_settings
+from temperflow.app.cli_options import Parser, add_settings, among, whole
 from temperflow.app.errors import TemperflowError, UsageError
 
 # Commands import what they need when they are carried out: `--help` must not wait for JAX.
@@ -51,20 +52,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(words: Sequence[str]) -> int:
-    parser = _parser(words)
+    named = next((word for word in words if not word.startswith("-")), None)
+    parser = _parser(named, words)
     known, unknown = parser.parse_known_args(list(words))
     if unknown:
         subparser = getattr(known, "parser", parser)
         subparser.refuse_unknown(unknown)
-    from temperflow.app.cli_commands import COMMANDS
+    from temperflow.app.cli_commands import COMMANDS, require_devices
 
+    require_devices()
     return COMMANDS[known.command](known)
 
 
-def _parser(words: Sequence[str]) -> Parser:
+def _parser(named: str | None, words: Sequence[str]) -> Parser:
     parser = Parser("temperflow", description=_ABOUT)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
-    commands = parser.add_subparsers(title="commands", metavar="", required=True, parser_class=Parser)
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
 
     def command(name: str, text: str) -> Parser:
         added = commands.add_parser(name, help=text, description=text)
@@ -78,13 +82,13 @@ def _parser(words: Sequence[str]) -> Parser:
     run.add_argument("--recipe", default="ctds", metavar="NAME", help="where the settings come from. Default: ctds.")
     run.add_argument("--out", type=Path, metavar="DIR", help="the run directory. Default: runs/TARGET-RECIPE.")
     run.add_argument(
-        "--dim", type=int, metavar="N", help="dimension, for a function and for families that leave it open"
+        "--dim", type=whole(1), metavar="N", help="dimension, for a function and for families that leave it open"
     )
-    run.add_argument("--seed", type=int, default=0, metavar="N", help="of all randomness. Default: 0.")
+    _add_seed(run, "of all randomness")
     run.add_argument("--compare", action="store_true", help="also run the classical samplers on the same target")
     _add_afterwards(run)
     settings = _recipe_in(words)
-    if "run" in words[:1]:
+    if named == "run":
         add_settings(run, settings)
 
     resume = command("resume", "go on with an interrupted run")
@@ -94,33 +98,36 @@ def _parser(words: Sequence[str]) -> Parser:
 
     sample = command("sample", "draw from a trained sampler into a file")
     _add_directory(sample)
-    sample.add_argument("-n", type=int, required=True, metavar="N", help="number of draws")
+    sample.add_argument("-n", type=whole(1), required=True, metavar="N", help="number of draws")
     sample.add_argument("--out", type=Path, required=True, metavar="FILE", help="ends in .nc, .npz, .csv or .parquet")
     sample.add_argument(
         "--method",
+        type=among("flow", "anneal", "temper"),
         default="flow",
         metavar="{flow,anneal,temper}",
         help="the control as a map; with Langevin moves and resampling; the same with temperature. Default: flow.",
     )
-    sample.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws. Default: 0.")
+    _add_seed(sample, "of the draws")
 
     evaluate = command("evaluate", "measure a trained sampler against what is known of its target")
     _add_directory(evaluate)
     _add_json(evaluate)
-    evaluate.add_argument("-n", type=int, default=2500, metavar="N", help="draws a trial. Default: 2500.")
-    evaluate.add_argument("--trials", type=int, default=10, metavar="N", help="how many. Default: 10.")
-    evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws. Default: 0.")
+    evaluate.add_argument("-n", type=whole(2), default=2500, metavar="N", help="draws a trial. Default: 2500.")
+    evaluate.add_argument("--trials", type=whole(1), default=10, metavar="N", help="how many. Default: 10.")
+    _add_seed(evaluate, "of the draws")
 
     compare = command("compare", "run the classical samplers on the same target from the same source")
     _add_directory(compare)
     _add_json(compare)
-    compare.add_argument("-n", type=int, default=2500, metavar="N", help="draws of each. Default: 2500.")
-    compare.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws. Default: 0.")
+    compare.add_argument("-n", type=whole(2), default=2500, metavar="N", help="draws of each. Default: 2500.")
+    _add_seed(compare, "of the draws")
 
     _add_directory(command("report", "write the report again"))
     _add_json(command("targets", "list the targets that come with the package"))
     _add_json(command("recipes", "list the recipes and when to use which"))
     _add_json(command("doctor", "check versions, devices, precision and the exactness of weights on this machine"))
+    if named is not None and named not in commands.choices:
+        parser.refuse_command(named, list(commands.choices))
     return parser
 
 
@@ -128,12 +135,18 @@ def _add_directory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=Path, metavar="DIR", help="of a run")
 
 
+def _add_seed(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--seed", type=whole(0, 2**31), default=0, metavar="N", help=f"{what}. Default: 0.")
+
+
 def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_afterwards(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--trials", type=int, default=3, metavar="N", help="of the evaluation at the end. Default: 3.")
+    parser.add_argument(
+        "--trials", type=whole(1), default=3, metavar="N", help="of the evaluation at the end. Default: 3."
+    )
     parser.add_argument("--no-report", action="store_true", help="leave report.html out")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--tensorboard", action="store_true", help="write scalars for TensorBoard as well")
@@ -142,7 +155,7 @@ def _add_afterwards(parser: argparse.ArgumentParser) -> None:
 def _recipe_in(words: Sequence[str]) -> Any:
     """The recipe named among the words, whose values are then the defaults that `--help` shows."""
     name = "ctds"
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         if word == "--recipe":
             name = following
         elif word.startswith("--recipe="):

@@ -2,15 +2,31 @@
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from temperflow.app import aftermath, cli_tables, recipes, runner
 from temperflow.app.errors import UsageError
 from temperflow.app.run_directory import VERDICT, RunDirectory
 
 Arguments = argparse.Namespace
+
+
+def require_devices() -> None:
+    """JAX chooses the devices; if it was told to use what is not there, it says so late and in its own words."""
+    try:
+        jax.devices()
+    except Exception as error:
+        asked = os.environ.get("JAX_PLATFORMS", "")
+        raise UsageError(
+            got=f"JAX_PLATFORMS={asked!r}, and no such device",
+            expected="a kind of device that this machine has and the installed JAX supports",
+            todo="unset JAX_PLATFORMS, or pip install 'temperflow[cuda]' for an NVIDIA GPU; see `temperflow doctor`",
+        ) from error
 
 
 def run(arguments: Arguments) -> int:
@@ -53,7 +69,7 @@ def sample(arguments: Arguments) -> int:
 
     sampler = runner.load(arguments.directory)
     with cli_tables.counting(arguments.n, "draws") as each:
-        found = export(sampler, arguments.n, arguments.out, seed=_seed(arguments), method=arguments.method, each=each)
+        found = export(sampler, arguments.n, arguments.out, seed=arguments.seed, method=arguments.method, each=each)
     cli_tables.show_draws(arguments.out, found)
     return 0
 
@@ -61,8 +77,8 @@ def sample(arguments: Arguments) -> int:
 def evaluate(arguments: Arguments) -> int:
     """`temperflow evaluate`."""
     sampler, place = runner.load(arguments.directory), RunDirectory(arguments.directory)
-    found = place.read_json(VERDICT) or aftermath.judged(place, sampler, seed=_seed(arguments))
-    figures = aftermath.evaluated(place, sampler, n=arguments.n, trials=arguments.trials, seed=_seed(arguments))
+    found = place.read_json(VERDICT) or aftermath.judged(place, sampler, seed=arguments.seed)
+    figures = aftermath.evaluated(place, sampler, n=arguments.n, trials=arguments.trials, seed=arguments.seed)
     figures = {"verdict": found["verdict"], **figures}
     if arguments.json:
         return _print(figures)
@@ -74,7 +90,7 @@ def compare(arguments: Arguments) -> int:
     """`temperflow compare`."""
     sampler = runner.load(arguments.directory)
     place = RunDirectory(arguments.directory)
-    found = aftermath.compared(place, sampler, n=arguments.n, seed=_seed(arguments), say=cli_tables.note)
+    found = aftermath.compared(place, sampler, n=arguments.n, seed=arguments.seed, say=cli_tables.note)
     if arguments.json:
         return _print(found)
     cli_tables.show_comparison(found)
@@ -132,12 +148,6 @@ def doctor(arguments: Arguments) -> int:
 def _print(values: Any) -> int:
     print(json.dumps(values, indent=2, allow_nan=False, ensure_ascii=False))
     return 0
-
-
-def _seed(arguments: Arguments) -> int:
-    if not 0 <= arguments.seed < 2**31:
-        raise UsageError(got=f"seed={arguments.seed}", expected="a whole number in [0, 2^31)", todo="choose another")
-    return arguments.seed
 
 
 def _stem(target: str) -> str:

@@ -2,17 +2,16 @@
 
 import argparse
 import ast
-import difflib
 import inspect
 import itertools
 import textwrap
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn
 
 from temperflow.app.config import Config, Section
-from temperflow.app.errors import UsageError
+from temperflow.app.errors import UsageError, suggestion
 
 _NOTHING = ("none", "null")
 _TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
@@ -26,7 +25,16 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(got=_without_prefix(message), todo=f"see `{self.prog} --help`")
+        got, _, expected = _without_prefix(message).partition("; expected ")
+        raise UsageError(got=got, expected=expected, todo=f"see `{self.prog} --help`")
+
+    def refuse_command(self, named: str, known: Sequence[str]) -> NoReturn:
+        """For a first word that is no command."""
+        raise UsageError(
+            got=f"the command {named!r}",
+            expected=f"one of {', '.join(known)}",
+            todo=suggestion(named, known, f"see `{self.prog} --help`"),
+        )
 
     def refuse_unknown(self, unknown: Sequence[str]) -> NoReturn:
         """For what was left over, with the nearest option there is."""
@@ -37,10 +45,9 @@ class Parser(argparse.ArgumentParser):
                 expected=self.format_usage().partition("usage: ")[2].strip(),
                 todo=f"see `{self.prog} --help`",
             )
-        nearest = difflib.get_close_matches(options[0], list(self._option_string_actions), n=1, cutoff=0.5)
         raise UsageError(
             got=f"the option {options[0]!r}, which `{self.prog}` does not have",
-            todo=f"did you mean {nearest[0]!r}?" if nearest else f"see `{self.prog} --help`",
+            todo=suggestion(options[0], self._option_string_actions, f"see `{self.prog} --help`"),
         )
 
 
@@ -52,6 +59,33 @@ class _Help(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(indent + line for line in text.splitlines())
+
+
+def whole(least: int, below: int | None = None) -> Callable[[str], int]:
+    """What turns a word into a whole number of [least, below)."""
+
+    def read(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r}; expected a whole number") from None
+        if value < least or (below is not None and value >= below):
+            wanted = f"at least {least}" if below is None else f"at least {least} and below {below}"
+            raise argparse.ArgumentTypeError(f"{value}; expected {wanted}")
+        return value
+
+    return read
+
+
+def among(*options: str) -> Callable[[str], str]:
+    """What lets only these words pass."""
+
+    def read(text: str) -> str:
+        if text not in options:
+            raise argparse.ArgumentTypeError(f"{text!r}; expected one of {', '.join(options)}")
+        return text
+
+    return read
 
 
 def add_settings(parser: argparse.ArgumentParser, config: Config) -> None:
@@ -140,11 +174,10 @@ def _value(kind: Any, text: str, name: str) -> Any:
         return _value(next(option for option in typing.get_args(kind) if option is not type(None)), text, name)
     if typing.get_origin(kind) is Literal:
         if text not in typing.get_args(kind):
-            nearest = difflib.get_close_matches(text, typing.get_args(kind), n=1, cutoff=0.4)
             raise UsageError(
                 got=f"--{name} {text}",
                 expected=f"one of {', '.join(typing.get_args(kind))}",
-                todo=f"did you mean {nearest[0]!r}?" if nearest else "choose one of them",
+                todo=suggestion(text, typing.get_args(kind), "choose one of them"),
             )
         return text
     if typing.get_origin(kind) is tuple:

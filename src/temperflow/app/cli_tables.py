@@ -1,5 +1,6 @@
 """What a person sees in the terminal: tables on standard output, notes on standard error."""
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,10 +62,11 @@ def show_verdict(verdict: dict[str, Any]) -> None:
 def show_metrics(m: dict[str, Any]) -> None:
     """Every figure with its error and with what perfection would score."""
     known = _number(m["log_evidence_known"])
+    bound = "log Z" if m["log_evidence_known"] is None else known
     rows = [
         ("W2", _with(m, "w2", "w2_spread"), _with(m, "w2_floor", "w2_floor_spread"), "floor: two exact samples"),
-        ("ELBO", _with(m, "elbo", "elbo_error"), f"≤ {known}", "of the flow's exact density"),
-        ("EUBO", _with(m, "eubo", "eubo_error"), f"≥ {known}", "a missed mode shows here"),
+        ("ELBO", _with(m, "elbo", "elbo_error"), f"≤ {bound}", "of the flow's exact density"),
+        ("EUBO", _with(m, "eubo", "eubo_error"), f"≥ {bound}", "a missed mode shows here"),
         ("log Z", _with(m, "log_evidence", "log_evidence_error"), known, "by the flow's weights"),
         ("-F(1, 1)", _number(None if m["free_energy"] is None else -m["free_energy"]), known, "as learned"),
         ("ESS", _with(m, "ess", "ess_error"), "1", "blind to missed modes"),
@@ -82,15 +84,16 @@ def show_metrics(m: dict[str, Any]) -> None:
 
 
 def show_comparison(found: dict[str, Any]) -> None:
-    """One row a sampler."""
-    table = _table("sampler", "W2", "floor", "ELBO", "EUBO", "ESS", "log Z", "modes", "energy calls", "seconds")
+    """One row a sampler, tight enough for 80 columns."""
+    table = _table("sampler", "W2", "floor", "ELBO", "EUBO", "ESS", "log Z", "modes", "calls", "s")
+    table.padding = 0 if _width() < 100 else (0, 1)
     for row in found["rows"]:
         table.add_row(
             row["sampler"],
-            *(_number(row[name]) for name in ("w2", "w2_floor", "elbo", "eubo", "ess")),
+            *(_number(row[name], 3) for name in ("w2", "w2_floor", "elbo", "eubo", "ess")),
             _with(row, "log_evidence", "log_evidence_error"),
             _number(row["modes"]),
-            f"{row['energy_calls']:,}",
+            _many(row["energy_calls"]),
             f"{row['seconds']:.1f}",
         )
     _print(table)
@@ -110,6 +113,9 @@ def show_targets(listed: dict[str, dict[str, Any]]) -> None:
         known = "yes" if about["exact_draws"] else "no"
         numbers = (_number(about["log_evidence"]), _number(about["modes"]))
         table.add_row(name, str(about["dim"]), known, *numbers, about["reference"])
+    if sys.stdout.isatty():  # a line a target; whoever wants all of the reference has `--json`
+        last = table.columns[-1]
+        table.expand, last.ratio, last.no_wrap, last.overflow = True, 1, True, "ellipsis"
     _print(table)
 
 
@@ -154,15 +160,22 @@ def _table(*columns: str) -> Any:
 def _print(thing: Any) -> None:
     from rich.console import Console
 
+    Console(width=_width()).print(thing, highlight=False)
+
+
+def _width() -> int:
     # A pipe has no width; a table must not be folded to 80 columns there.
-    console = Console() if sys.stdout.isatty() else Console(width=160)
-    console.print(thing, highlight=False)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 160
 
 
-def _number(value: float | int | None) -> str:
+def _number(value: float | int | None, digits: int = 4) -> str:
     if value is None:
         return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+def _many(count: int) -> str:
+    return f"{count / 1e6:.3g}M" if count >= 1e6 else f"{count / 1e3:.3g}k"
 
 
 def _with(values: dict[str, Any], name: str, error: str) -> str:

@@ -1,6 +1,8 @@
 """Failures that a user can do something about: what was got, what was expected, what to do."""
 
+import difflib
 import signal
+from collections.abc import Iterable
 
 
 class TemperflowError(Exception):
@@ -66,3 +68,15 @@ class Interrupted(TemperflowError):
     @property
     def exit_status(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return 128 + self.number
+
+
+def suggestion(got: str, known: Iterable[str], otherwise: str) -> str:
+    """What to do about a word that is not known.
+
+    >>> suggestion("gmm04", ["gmm40", "funnel"], otherwise="choose one")
+    "did you mean 'gmm40'?"
+    >>> suggestion("xyz", ["gmm40", "funnel"], otherwise="choose one")
+    'choose one'
+    """
+    nearest = difflib.get_close_matches(got, list(known), n=1, cutoff=0.4)
+    return f"did you mean {nearest[0]!r}?" if nearest else otherwise

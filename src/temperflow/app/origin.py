@@ -8,7 +8,7 @@ from typing import Any, Literal
 import equinox as eqx
 
 from temperflow import targets
-from temperflow.app.errors import UsageError
+from temperflow.app.errors import UsageError, suggestion
 from temperflow.app.files import digest
 from temperflow.targets import Target
 
@@ -52,6 +52,12 @@ def resolve(target: Target | str, dim: int | None = None) -> tuple[Target, Origi
     """
     if isinstance(target, Target):
         return target, _origin_of(target)
+    if not isinstance(target, str):
+        raise UsageError(
+            got=f"a target of type {type(target).__name__}",
+            expected="a Target, the name of one, or 'file.py:function'",
+            todo="wrap a function: Target(log_density, dim=2)",
+        )
     if ".py" in target:
         file, _, function = target.rpartition(":") if not target.endswith(".py") else (target, "", "")
         path = Path(file).expanduser().resolve()
@@ -90,16 +96,22 @@ def rebuild(origin: Origin, directory: Path) -> Target:
 
 def _named(name: str, dim: int | None) -> Target:
     """A shipped target; `dim` is passed on where the family leaves it open."""
+    if name not in targets.names():
+        raise UsageError(
+            got=f"target {name!r}",
+            expected="a name that `temperflow targets` lists, or file.py:function",
+            todo=suggestion(name, targets.names(), f"choose one of {', '.join(targets.names())}"),
+        )
+    usual = targets.get(name)
+    if dim is None or usual.dim == dim:
+        return usual
     try:
-        usual = targets.get(name)
-        if dim is None or usual.dim == dim:
-            return usual
         return targets.get(name, dim=dim)
     except ValueError as error:
         raise UsageError(
-            got=f"target {name!r}" + ("" if dim is None else f" with dim={dim}"),
-            expected="a name that `temperflow targets` lists, or file.py:function",
-            todo=str(error),
+            got=f"target {name!r} with dim={dim}",
+            expected=str(error).partition("expected ")[2] + f" (its own dimension is {usual.dim})",
+            todo="leave dim out",
         ) from error
 
 

@@ -40,8 +40,8 @@ class Preflight:
 def preflight(target: Target, source_scale: float) -> Preflight:
     r"""Check dimension, shape and type without compute, then value and gradient at draws of $N(0, \sigma_0^2 I)$.
 
-    Refused: a log density that does not trace, is not one real number, has no gradient, is flat,
-    or is not finite in more than a tenth of the draws. A smaller share is a warning.
+    Refused: a log density that does not trace, is not one real number, has no gradient, is flat
+    along a coordinate, or is not finite in more than a tenth of the draws. A smaller share is a warning.
 
     >>> import jax.numpy as jnp
     >>> preflight(Target(lambda x: -jnp.sum(x**2), dim=2), 1.0).warnings
@@ -82,11 +82,19 @@ def preflight(target: Target, source_scale: float) -> Preflight:
             )
         if share > 0.0:
             warnings.append(f"{what} at {share:.1%} of the source's draws; such locations are dropped and counted")
-    if not np.any(gradient[np.all(np.isfinite(gradient), axis=1)]):
+    moved = np.any(gradient[np.all(np.isfinite(gradient), axis=1)] != 0.0, axis=0)
+    if not np.any(moved):
         raise UsageError(
             got="a gradient of exactly zero at every draw",
             expected="a log density that changes with its argument, differentiably",
             todo="look for rounding, comparisons, integer arithmetic or stop_gradient in it",
+        )
+    if not np.all(moved):
+        still = np.flatnonzero(~moved).tolist()
+        raise UsageError(
+            got=f"a log density that ignores coordinates {_listed(still)} of 0 to {target.dim - 1}",
+            expected="one that depends on each: along a flat one it has no normalisation",
+            todo="check --dim; where it is flat near the origin only, set a larger --source_scale",
         )
     points = tuple(float(value) if np.isfinite(value) else None for value in log_density[:FINGERPRINTS])
     return Preflight(points, tuple(warnings))
@@ -131,7 +139,7 @@ def _check_interface(target: Target, source_scale: float) -> None:
     point = jax.ShapeDtypeStruct((whole,), jnp.zeros(()).dtype)
     value = _traced(target.log_density, point, dim)
     if not isinstance(value, jax.ShapeDtypeStruct) or value.shape != () or value.dtype != point.dtype:
-        shown = eqx.tree_pformat(value) if value is not None else "None"
+        shown = f"type {type(value).__name__}"
         if isinstance(value, jax.ShapeDtypeStruct):
             shown = f"{value.dtype}{list(value.shape)}"
         raise UsageError(
@@ -182,6 +190,10 @@ def _looked_at(target: Target, source_scale: float) -> tuple[np.ndarray, np.ndar
 @eqx.filter_jit
 def _evaluated(target: Target, points: jax.Array) -> tuple[jax.Array, jax.Array]:
     return jax.vmap(target.energy_and_grad)(points)
+
+
+def _listed(numbers: list[int], most: int = 4) -> str:
+    return ", ".join(map(str, numbers[:most])) + (", ..." if len(numbers) > most else "")
 
 
 def _first_line(error: Exception) -> str:

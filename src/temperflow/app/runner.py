@@ -92,9 +92,11 @@ def fit(
         settled = recipes.get(recipe) if config is None else config
         settled = settled.override(dict(overrides or {}))
     except ValueError as error:
-        raise UsageError(got=str(error), todo="see `temperflow recipes` and `temperflow run --help`") from error
-    if not 0 <= seed < 2**31:
-        raise UsageError(got=f"seed={seed}", expected="a whole number in [0, 2^31)", todo="choose another seed")
+        got, _, expected = str(error).partition("; expected ")
+        todo = "see `temperflow recipes` and `temperflow run --help`"
+        raise UsageError(got=got, expected=expected, todo=todo) from error
+    if not isinstance(seed, int) or not 0 <= seed < 2**31:
+        raise UsageError(got=f"seed={seed!r}", expected="a whole number in [0, 2^31)", todo="choose another seed")
     found, origin = resolve(target, dim)
     looked = preflight(found, _source_scale(settled, found))
     settings = Settings(settled, origin, seed, looked.fingerprint)

@@ -1,6 +1,5 @@
 """A target from a function in a user's file: `my_model.py:log_density`."""
 
-import difflib
 import importlib.util
 import sys
 import traceback
@@ -10,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from temperflow.app.errors import UsageError
+from temperflow.app.errors import UsageError, suggestion
 from temperflow.app.files import digest
 from temperflow.targets import Target
 
@@ -77,11 +76,10 @@ def _check_path(path: Path) -> None:
     if path.is_file():
         return
     beside = [entry.name for entry in path.parent.glob("*.py")] if path.parent.is_dir() else []
-    nearest = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.6)
     raise UsageError(
         got=f"{path}, which is {'a directory' if path.is_dir() else 'not there'}",
         expected="a Python file",
-        todo=f"did you mean {nearest[0]!r}?" if nearest else "check the path; it is taken from the present directory",
+        todo=suggestion(path.name, beside, "check the path; it is taken from the present directory"),
     )
 
 
@@ -131,10 +129,7 @@ def _offered(module: ModuleType) -> list[str]:
 
 
 def _suggestion(name: str, offered: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, offered, n=1, cutoff=0.4)
-    if nearest:
-        return f"did you mean {nearest[0]!r}?"
-    return f"the file has {', '.join(offered)}" if offered else "define it in the file"
+    return suggestion(name, offered, f"the file has {', '.join(offered)}" if offered else "define it in the file")
 
 
 def _told(error: BaseException) -> str:
