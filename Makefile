@@ -26,5 +26,13 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The site, into site/; a warning is an error (mkdocs.yml).
+docs: .venv/docs
+	$(BIN)/mkdocs build
+
+.venv/docs: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 clean:
 	rm -rf .venv .xla-cache .pytest_cache .ruff_cache .hypothesis dist site
