@@ -7,6 +7,13 @@ import exact_gaussian
 from temperflow.paths import SmoothStep
 
 
+def pytest_ignore_collect(collection_path):
+    """Helpers are imported by the tests that use them; --doctest-modules would run each as a module of its own."""
+    if collection_path.suffix == ".py" and not collection_path.name.startswith("test_"):
+        return True
+    return None
+
+
 @pytest.fixture(scope="session")
 def jarzynski_cases():
     """Path and random model in two and five dimensions.

@@ -121,7 +121,7 @@ def test_the_next_level_is_the_last_where_nothing_changes():
 
 def test_resampling_keeps_the_evidence():
     log_weight = jnp.asarray(np.random.default_rng(3).normal(size=50), jnp.float32)
-    points = Point(jnp.arange(50.0)[:, None], jnp.arange(50.0), jnp.zeros((50, 1)))
+    points = jax.vmap(Point)(jnp.arange(50.0)[:, None], jnp.arange(50.0), jnp.zeros((50, 1)))
     for poor in (True, False):
         after, left, gained = resample_if(jax.random.key(0), points, log_weight, jnp.asarray(poor))
         np.testing.assert_allclose(gained + log_mean_exp(left), log_mean_exp(log_weight), rtol=1e-5)

@@ -41,13 +41,14 @@ class Watched:
     def __init__(self, count_calls):
         self.traces, self.calls = 0, 0
 
-        def called():
+        def called(x):
             self.calls += 1
 
         def log_density(x):
             self.traces += 1
             if count_calls:
-                jax.debug.callback(called)
+                # Without an argument that is batched it would be called once a batch.
+                jax.debug.callback(called, x)
             return -2.0 * jnp.sum((x - 0.5) ** 2)
 
         self.target = Target(log_density, dim=2)
