@@ -35,13 +35,19 @@ def test_annealed_importance_weights_have_mean_z(monkeypatch):
     assert missed_by(np.exp(draws.log_weight - LOG_EVIDENCE)) < 4
     assert abs(draws.log_evidence - LOG_EVIDENCE) < 4 * draws.log_evidence_error
     assert abs(weighted_left(draws) - SHARES[0]) < 0.03
-    monkeypatch.setattr(module("annealed_importance"), "log_increment", lambda gap, potential: gap * potential)
-    assert missed_by(np.exp(annealed().log_weight - LOG_EVIDENCE)) > 4
+    increment = module("annealed_importance").log_increment
+    monkeypatch.setattr(module("annealed_importance"), "log_increment", lambda gap, v: 0.5 * increment(gap, v))
+    assert missed_by(np.exp(annealed().log_weight - LOG_EVIDENCE)) > 40
+    # With the wrong sign a single weight holds everything, and the mean's own error is of no use.
+    monkeypatch.setattr(module("annealed_importance"), "log_increment", lambda gap, v: -increment(gap, v))
+    wrong = annealed()
+    assert abs(wrong.log_evidence - LOG_EVIDENCE) > 40 * wrong.log_evidence_error
+    assert abs(weighted_left(wrong) - SHARES[0]) > 0.3
 
 
 def weighted_left(draws):
     weight = np.exp(np.asarray(draws.log_weight, np.float64))
-    return np.sum(weight * (draws.x[:, 0] < 0.2)) / np.sum(weight)
+    return np.sum(weight[np.asarray(draws.x)[:, 0] < 0.2]) / np.sum(weight)
 
 
 def islands():
