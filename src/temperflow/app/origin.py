@@ -122,15 +122,20 @@ def _from_file(path: Path, function: str, dim: int | None) -> Target:
 
 
 def _origin_of(target: Target) -> Origin:
-    """By name if a shipped target of that name is this one, array for array."""
-    if target.name in targets.names():
+    """By name if a shipped target of that name is this one, array for array.
+
+    A family's members carry their size behind its name, as in `funnel-10`; the exact name goes first.
+    """
+    for name in sorted(targets.names(), key=len, reverse=True):
+        if not target.name.startswith(name):
+            continue
         for options in ({}, {"dim": target.dim}):
             try:
-                shipped = targets.get(target.name, **options)
+                shipped = targets.get(name, **options)
             except ValueError:
                 continue
             if _equal(shipped, target):
-                return Origin("name", target.name, target.dim)
+                return Origin("name", name, target.dim)
     return Origin("memory", target.name, target.dim)
 
 
