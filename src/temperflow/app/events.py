@@ -5,6 +5,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,7 +33,8 @@ class EventLog:
         self._path, self._readers = path, tuple(readers)
         with explained(path):
             _cut_unfinished_line(path)
-            self._file = path.open("a", encoding="utf-8")
+            # Unbuffered: what could not be written must not be tried again on closing.
+            self._file = path.open("ab", buffering=0)
 
     def write(self, kind: str, **fields: Any) -> None:
         """Record one event."""
@@ -42,9 +44,9 @@ class EventLog:
         """Record several at once; each names its `kind`."""
         now = round(time.time(), 3)
         finished = [{"time": now, **{name: _plain(value) for name, value in event.items()}} for event in events]
+        lines = "".join(json.dumps(event, allow_nan=False, ensure_ascii=False) + "\n" for event in finished)
         with explained(self._path):
-            self._file.writelines(json.dumps(event, allow_nan=False, ensure_ascii=False) + "\n" for event in finished)
-            self._file.flush()
+            _append(self._file, lines.encode())
         for event in finished:
             for reader in self._readers:
                 reader(event)
@@ -110,6 +112,17 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
+
+
+def _append(file: FileIO, content: bytes) -> None:
+    """All of it or nothing."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        while content:
+            content = content[file.write(content) :]
+    except OSError:
+        file.truncate(before)
+        raise
 
 
 def _cut_unfinished_line(path: Path) -> None:

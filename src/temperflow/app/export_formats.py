@@ -1,6 +1,7 @@
 """File formats that take draws a chunk at a time."""
 
 import contextlib
+import io
 import json
 import shutil
 import tempfile
@@ -134,6 +135,44 @@ class Parquet(Writer):
             self._open.close()
 
 
+class _Forbearing(io.RawIOBase):
+    """A file under HDF5 that keeps its first failure to write for whoever asks, and feigns success.
+
+    On a full disk HDF5 itself would try again and again, on closing and at exit, and die of it.
+    """
+
+    def __init__(self, path: Path):
+        self._file = path.open("w+b", buffering=0)
+        self._failure: OSError | None = None
+
+    def write(self, content: Any) -> int:
+        rest = memoryview(content)
+        try:
+            while self._failure is None and rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as failure:
+            self._failure = failure
+        return len(content)
+
+    def readinto(self, buffer: Any) -> int:
+        return self._file.readinto(buffer)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def truncate(self, size: int | None = None) -> int:
+        return self._file.truncate(size) if self._failure is None else size or 0
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+    def raise_failure(self) -> None:
+        """To be asked after every piece."""
+        if self._failure is not None:
+            raise self._failure
+
+
 class NetCdf(Writer):
     """The tree of `Draws.to_datatree`, which ArviZ opens, written and resampled in pieces.
 
@@ -145,7 +184,8 @@ class NetCdf(Writer):
         super().__init__(path, dim, with_proposal)
         import h5netcdf
 
-        self._file = h5netcdf.File(path, "w")
+        self._below = _Forbearing(path)
+        self._file = h5netcdf.File(self._below, "w")
         self._rows = 0
         self._weighted = self._group("weighted_posterior", ["x", *self.scalars])
 
@@ -163,10 +203,14 @@ class NetCdf(Writer):
         stats.variables["log_weight"].attrs["note"] = "weight before resampling; spent"
         for name, value in figures.items():
             self._file.attrs[name] = value
+        # Closed here, because what HDF5 writes last can fail as well.
+        self.close()
+        self._below.raise_failure()
 
     def close(self) -> None:
         with contextlib.suppress(ValueError):
             self._file.close()
+        self._below.close()
 
     def _group(self, name: str, variables: list[str]) -> Any:
         group = self._file.create_group(name)
@@ -188,6 +232,7 @@ class NetCdf(Writer):
         group.variables["draw"][start:stop] = np.arange(start, stop)
         for name, values in columns.items():
             group.variables[name][0, start:stop] = values
+        self._below.raise_failure()
 
     def _resampled(self, log_weight_sum: float, seed: int) -> Any:
         """Rows chosen by systematic resampling, in order, a piece at a time."""

@@ -78,6 +78,7 @@ def explained(path: Path) -> Iterator[None]:
         todo = {
             errno.ENOSPC: "free some space and resume; what was committed before is intact",
             errno.EDQUOT: "free some of your quota and resume; what was committed before is intact",
+            errno.EFBIG: "raise the limit on the size of a file (ulimit -f)",
             errno.EROFS: "choose a directory on a disk that can be written",
             errno.EACCES: "choose a directory you may write to, or change its permissions",
             errno.EPERM: "choose a directory you may write to, or change its permissions",
@@ -91,14 +92,14 @@ def locked(directory: Path) -> Iterator[None]:
     """Holds the directory for this process; the system lets go when the process dies, however it dies."""
     path = directory / ".lock"
     with explained(path):
-        file = path.open("a+")
+        file = path.open("a+b", buffering=0)
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
             raise UsageError(
-                got=f"{directory} is in use by process {file.read().strip() or '(unknown)'}",
+                got=f"{directory} is in use by process {file.read().decode().strip() or '(unknown)'}",
                 expected="one process a run directory",
                 todo="wait for it, stop it, or choose another directory",
             ) from None
@@ -108,7 +109,7 @@ def locked(directory: Path) -> Iterator[None]:
                 expected="a file system with advisory locks",
                 todo="choose a directory on a local disk",
             ) from error
-        file.truncate(0)
-        file.write(f"{os.getpid()} on {os.uname().nodename}")
-        file.flush()
+        with contextlib.suppress(OSError):  # a courtesy to whoever comes second; a full disk is told by what matters
+            file.truncate(0)
+            file.write(f"{os.getpid()} on {os.uname().nodename}".encode())
         yield
