@@ -50,6 +50,7 @@ from temperflow.proposals import (
 from temperflow.sampling import AdaptiveFlow, EulerFlow, Flow, RungeKuttaFlow, Sampler
 from temperflow.targets import Target
 from temperflow.training import Curriculum, Loss, Trainer, TrainState
+from temperflow.training.flat import by_matrices
 
 # Up to here d forward derivatives cost less than the noise that probes bring in.
 MOST_EXACT_DIMENSIONS = 16
@@ -138,10 +139,11 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
     else:
         divergence = HutchinsonDivergence(t.probes or 2)
     robust = t.robust if isinstance(divergence, ExactDivergence) else None
+    model = _model(jax.random.key(seed), config, joint.continuum, scale)
     trainer = Trainer(
         _proposal(config, target, joint),
         Loss(divergence, t.weighted, robust),
-        _optimiser(t),
+        _optimiser(t, model),
         Curriculum(t.horizons, t.horizon_iterations),
         t.walkers,
         t.steps,
@@ -153,7 +155,7 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
         config.temperature.bias_rate,
         jnp.inf if t.weight_limit is None else t.weight_limit,
     )
-    return Built(trainer, _model(jax.random.key(seed), config, joint.continuum, scale), config)
+    return Built(trainer, model, config)
 
 
 def _source_scale(config: Config, target: Target) -> float:
@@ -260,7 +262,7 @@ def _network(
     return Network(for_weights, outputs, settings.width, settings.depth, position, time, beta if sees_beta else None)
 
 
-def _optimiser(settings: TrainingConfig) -> optax.GradientTransformation:
+def _optimiser(settings: TrainingConfig, model: Model) -> optax.GradientTransformation:
     total = settings.epochs * settings.iterations
     rate = settings.learning_rate
     match settings.decay:
@@ -271,5 +273,5 @@ def _optimiser(settings: TrainingConfig) -> optax.GradientTransformation:
             rate = optax.exponential_decay(rate, 1000, 0.97, transition_begin=15_000, staircase=True)
         case "constant":
             pass
-    update = optax.adam(rate) if settings.optimiser == "adam" else optax.contrib.muon(rate)
+    update = optax.adam(rate) if settings.optimiser == "adam" else by_matrices(optax.contrib.muon(rate), model)
     return update if settings.clip is None else optax.chain(optax.clip_by_global_norm(settings.clip), update)

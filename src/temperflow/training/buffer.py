@@ -104,7 +104,14 @@ class Buffer(eqx.Module):
 
     def sample(self, key: PRNGKeyArray, count: int) -> Location:
         """`count` locations, each uniform over what is stored."""
+        return self.at(self.places(key, count))
+
+    def places(self, key: PRNGKeyArray, count: int) -> Int[Array, " count"]:
+        """Where in the buffer they are."""
         rollouts, slices, walkers = self.locations.t.shape
         available = jnp.minimum(self.filled, rollouts) * slices * walkers
-        index = jax.random.randint(key, (count,), 0, available)
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:])[index], self.locations)
+        return jax.random.randint(key, (count,), 0, available)
+
+    def at(self, places: Int[Array, " count"]) -> Location:
+        """What is stored there."""
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:])[places], self.locations)

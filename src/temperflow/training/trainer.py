@@ -14,6 +14,7 @@ from temperflow.proposals.weights import effective_sample_size
 from temperflow.training.bias import flattened
 from temperflow.training.buffer import Buffer, Location, locations_of
 from temperflow.training.curriculum import Curriculum
+from temperflow.training.flat import flat
 from temperflow.training.loss import Loss
 
 ROLLOUT, BATCH = 0, 1  # what a key drawn within an epoch is for
@@ -25,7 +26,7 @@ class TrainState(eqx.Module):
     Args:
         model: the parameters being trained.
         average: their exponential moving average, which is what gets sampled from.
-        optimiser: optax's state.
+        optimiser: optax's state, of the parameters as one vector.
         buffer: the stored locations.
         bias: the adaptive part of ψ' at its knots.
         seed: what all randomness derives from.
@@ -71,7 +72,7 @@ class Trainer(eqx.Module):
     Args:
         proposal: where to look.
         loss: what to minimise.
-        optimiser: an optax transformation.
+        optimiser: an optax transformation of the parameters as one vector.
         curriculum: how far to look.
         walkers: particles a rollout.
         steps: time steps a rollout.
@@ -105,7 +106,7 @@ class Trainer(eqx.Module):
         return TrainState(
             _copied(model),
             _copied(model),
-            self.optimiser.init(eqx.filter(model, eqx.is_inexact_array)),
+            self.optimiser.init(flat(model)[0]),
             Buffer.empty(self.memory, self.steps + 1, self.walkers, self.proposal.joint.continuum.dim),
             jnp.zeros(2) if tempering is None else jnp.copy(tempering.confinement.bias),
             jnp.array(seed),
@@ -170,30 +171,36 @@ class Trainer(eqx.Module):
 
     def _learn(self, key: PRNGKeyArray, state: TrainState) -> tuple[TrainState, dict[str, Array]]:
         """`iterations` updates at locations drawn from the buffer, then a look at what the average has left."""
-        # Activation functions cannot ride through a scan.
-        start, static = eqx.partition((state.model, state.average), eqx.is_array)
+        parameters, restored = flat(state.model)
+        average, _ = flat(state.average)
+        # Random numbers for all updates at once: one at a time they are dozens of tiny operations each.
+        keys = jax.vmap(lambda index: jax.random.split(jax.random.fold_in(key, index)))(jnp.arange(self.iterations))
+        places = jax.vmap(lambda key: state.buffer.places(key, self.batch))(keys[:, 0])
 
-        def update(carry: Any, index: Int[Array, ""]) -> tuple[Any, tuple[Array, Array]]:
-            arrays, optimiser, skipped = carry
-            model, average = eqx.combine(arrays, static)
-            for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
-            batch = state.buffer.sample(for_batch, self.batch)
-            (loss, _), gradient = eqx.filter_value_and_grad(self._objective, has_aux=True)(model, batch, for_loss)
+        def update(carry: Any, inputs: Any) -> tuple[Any, tuple[Array, Array]]:
+            parameters, average, optimiser, skipped = carry
+            index, place, for_loss = inputs
+            batch = state.buffer.at(place)
+            (loss, _), gradient = jax.value_and_grad(
+                lambda numbers: self._objective(restored(numbers), batch, for_loss), has_aux=True
+            )(parameters)
             norm = optax.tree.norm(gradient)
             ok = jnp.isfinite(norm) & jnp.isfinite(loss)
             # optax raises floats to integer powers, which a host that promotes strictly would refuse.
             with jax.numpy_dtype_promotion("standard"):
-                change, moved = self.optimiser.update(gradient, optimiser, eqx.filter(model, eqx.is_inexact_array))
-            stepped = eqx.apply_updates(model, jax.tree.map(lambda leaf: state.patience * leaf, change))
-            blended = _blend(self._decay(state.iteration + index), average, stepped)
-            tried = (eqx.filter((stepped, blended), eqx.is_array), moved)
-            kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), tried, (arrays, optimiser))
+                change, moved = self.optimiser.update(gradient, optimiser, parameters)
+            stepped = parameters + state.patience * jnp.asarray(change)
+            decay = self._decay(state.iteration + index)
+            tried = (stepped, decay * average + (1.0 - decay) * stepped, moved)
+            kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), tried, (parameters, average, optimiser))
             return (*kept, skipped + jnp.where(ok, 0, 1)), (loss, norm)
 
-        (arrays, optimiser, skipped), (losses, norms) = jax.lax.scan(
-            update, (start, state.optimiser, state.skipped), jnp.arange(self.iterations)
+        (parameters, average, optimiser, skipped), (losses, norms) = jax.lax.scan(
+            update,
+            (parameters, average, state.optimiser, state.skipped),
+            (jnp.arange(self.iterations), places, keys[:, 1]),
         )
-        model, average = eqx.combine(arrays, static)
+        model, average = restored(parameters), restored(average)
         for_batch, for_loss = jax.random.split(jax.random.fold_in(key, self.iterations))
         _, squares = self._objective(average, state.buffer.sample(for_batch, max(self.batch, 1024)), for_loss)
         shown = {
@@ -218,13 +225,6 @@ class Trainer(eqx.Module):
         self, model: Model, batch: Location, key: PRNGKeyArray
     ) -> tuple[Float[Array, ""], Float[Array, " batch"]]:
         return self.loss(key, model, batch, self.proposal.joint.continuum)
-
-
-def _blend(decay: Float[Array, ""], average: Model, latest: Model) -> Model:
-    """The exponential moving average of every float; whatever else there is comes from the latest."""
-    floats, _ = eqx.partition(average, eqx.is_inexact_array)
-    fresh, rest = eqx.partition(latest, eqx.is_inexact_array)
-    return eqx.combine(jax.tree.map(lambda old, new: decay * old + (1.0 - decay) * new, floats, fresh), rest)
 
 
 def _copied(model: Model) -> Model:
