@@ -164,11 +164,26 @@ def _standing(proposal: Proposal, walkers: Walker) -> Walker:
 
 
 def _worst_score(joint: JointDensity, before: Walker, after: Walker) -> float:
-    """Weighted moments of the same walkers before and after; their differences have mean zero."""
+    """Weighted moments of the same walkers before and after; their differences have mean zero.
+
+    Infinite where the kernel left most of the weight to a few walkers: the differences are then
+    about as large as their own errors, whatever has gone wrong.
+    """
+    if _effective(after) < 0.5 * _effective(before):
+        return float("inf")
     change = _weighted_moments(joint, after) - _weighted_moments(joint, before)
     error = change.std(axis=0, ddof=1) / np.sqrt(WALKERS)
     # What does not move at all (the momentum of a proposal without one) has no error either.
     return float(np.max(np.abs(change.mean(axis=0)) / np.maximum(error, 1e-12)))
+
+
+def _effective(walkers: Walker) -> float:
+    """The share of effective weights; zero where there is none or one is not a number."""
+    log_weight = np.asarray(walkers.log_weight, np.float64)
+    if not np.max(log_weight) > -np.inf:
+        return 0.0
+    weight = np.exp(log_weight - np.max(log_weight))
+    return float(weight.sum() ** 2 / (weight.size * np.sum(weight**2)))
 
 
 def _weighted_moments(joint: JointDensity, walkers: Walker) -> Column:
