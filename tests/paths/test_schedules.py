@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from temperflow.paths import Exponential, Identity, Schedule, SmoothStep, Tabulated
+from temperflow.paths import Adapted, Exponential, Identity, Schedule, SmoothStep, Tabulated
 
 KNOTS = 6
 checked = settings(max_examples=50, deadline=None, derandomize=True)
 fractions = st.floats(0.01, 1.0)
 grid = jnp.linspace(0.0, 1.0, 401)
+LEVELS = np.array([0.0, 0.0015, 0.005, 0.03, 0.2, 1.0])
 
 
 @jax.jit
@@ -30,6 +31,7 @@ def tabulated(times, values):
         SmoothStep(end=0.4),
         SmoothStep(end=1.0),
         Tabulated(jnp.array([0.0, 0.2, 0.3, 1.0]), jnp.array([0.0, 0.01, 0.01, 1.0])),
+        Adapted.of_levels(LEVELS, start=0.35),
     ],
     ids=lambda schedule: type(schedule).__name__,
 )
@@ -51,6 +53,30 @@ def test_the_exponential_is_its_formula(rate):
     np.testing.assert_allclose(
         jax.vmap(Exponential(rate))(jnp.asarray(t, jnp.float32)), np.expm1(rate * t) / np.expm1(rate), rtol=2e-5
     )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "at"),
+    [
+        (Tabulated(jnp.array([0.0, 0.25, 1.0]), jnp.array([0.0, 0.25, 1.0])), 0.0),
+        (Tabulated(jnp.array([0.0, 0.25, 1.0]), jnp.array([0.0, 0.25, 1.0])), 0.25),
+        (Exponential(rate=1e-3), 0.0),
+    ],
+)
+def test_the_slope_is_whole_at_the_knots_and_at_the_start(schedule, at):
+    # All are straight lines of slope one; a clip or a maximum would have half of it there.
+    assert float(jax.grad(schedule)(jnp.array(at))) == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("start", [0.0, 0.35])
+def test_an_adapted_schedule_meets_its_levels_at_equal_times_and_enters_gently(start):
+    schedule = Adapted.of_levels(LEVELS, start)
+    times = start + (1.0 - start) * np.arange(1, LEVELS.size) / (LEVELS.size - 1)
+    found = np.asarray(jax.vmap(schedule)(jnp.asarray(times, jnp.float32)), np.float64)
+    np.testing.assert_allclose(found, LEVELS[1:], rtol=2e-4)
+    # At the outset its slope is next to nothing beside that of a straight line to the first level.
+    first = float(jax.grad(schedule)(jnp.array(0.0)))
+    assert 0.0 < first < 0.1 * LEVELS[1] / times[0]
 
 
 @checked

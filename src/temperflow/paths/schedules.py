@@ -52,7 +52,8 @@ class Exponential(Schedule):
             raise ValueError(f"expected rate > 0 and 0 <= start < 1; got {self.rate}, {self.start}")
 
     def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
-        u = jnp.maximum(t - self.start, 0.0) / (1.0 - self.start)
+        # Not a maximum, whose derivative is halved at the start itself.
+        u = jnp.where(t >= self.start, t - self.start, 0.0) / (1.0 - self.start)
         return jnp.expm1(self.rate * u) / jnp.expm1(self.rate)
 
 
@@ -99,47 +100,59 @@ class Tabulated(Schedule):
         slopes = _monotone_slopes(widths, secants)
         cell = jnp.clip(jnp.searchsorted(self.times, t, side="right") - 1, 0, widths.size - 1)
         h, left = widths[cell], self.values[cell]
-        u = jnp.clip((t - self.times[cell]) / h, 0.0, 1.0)
+        # Not clipped to [0, 1]: at a knot a clip halves the derivative.
+        u = (t - self.times[cell]) / h
         a, b = slopes[cell] - secants[cell], slopes[cell + 1] - secants[cell]
         return left + h * u * (secants[cell] + (1.0 - u) * (a * (1.0 - u) - b * u))
 
 
 class Adapted(Schedule):
-    r"""$s = (e^{k v(u)} - 1)/(e^k - 1)$, $u = (t - start)_+/(1 - start)$, with $v$ a table: a measured schedule.
+    r"""$s = (e^{k v(t)} - 1)/(e^k - 1)$ with $v$ a table: a measured schedule.
 
     Levels of constant thermodynamic speed (MATH.md section 1) span orders of magnitude. Taken
-    through the exponential that fits them best, what is left to interpolate is nearly straight,
-    so that $\dot s$ is as smooth as the measurement allows.
+    through an exponential, what is left to interpolate is nearly straight, so that $\dot s$ is as
+    smooth as the measurement allows.
 
     Args:
-        rate: $k > 0$ of that exponential.
+        rate: $k > 0$.
         table: $v$, from 0 to 1.
-        start: the time before which nothing happens.
 
     >>> import jax.numpy as jnp
     >>> straight = Tabulated(jnp.array([0.0, 0.5, 1.0]), jnp.array([0.0, 0.5, 1.0]))
-    >>> schedule, t = Adapted(8.0, straight, start=0.2), jnp.array(0.6)
-    >>> bool(jnp.isclose(schedule(t), Exponential(8.0, 0.2)(t)))
+    >>> schedule, t = Adapted(8.0, straight), jnp.array(0.6)
+    >>> bool(jnp.isclose(schedule(t), Exponential(8.0)(t)))
     True
     """
 
     rate: float
     table: Tabulated
-    start: float = 0.0
 
     @staticmethod
     def of_levels(levels: Float[np.ndarray, " knots"], start: float = 0.0) -> "Adapted":
-        """Through increasing levels from 0 to 1, reached at equal intervals of time from `start` on."""
-        u = np.linspace(0.0, 1.0, levels.size)
-        rate = exponential_rate(levels)
+        """Through increasing levels from 0 to 1, those past the first at equal intervals of time from `start` on.
+
+        The target begins to matter at the first of them that is not zero. A path that turned
+        there abruptly would ask for a control with a jump in time: the target enters `LEAD`
+        e-folds earlier, and until then its share grows exponentially, as it goes on to do.
+
+        >>> import numpy as np
+        >>> schedule = Adapted.of_levels(np.array([0.0, 0.01, 0.1, 1.0]), start=0.4)
+        >>> [round(float(schedule(jnp.array(t))), 3) for t in (0.0, 0.6, 0.8, 1.0)]
+        [0.0, 0.01, 0.1, 1.0]
+        """
+        intervals = levels.size - 1
+        times = start + (1.0 - start) * np.arange(1, intervals + 1) / intervals
+        rate = exponential_rate(levels) + LEAD
         table = np.log1p(levels * np.expm1(rate)) / rate
-        return Adapted(rate, Tabulated(jnp.asarray(u, jnp.float32), jnp.asarray(table, jnp.float32)), start)
+        knots = np.concatenate([[0.0], times])
+        return Adapted(rate, Tabulated(jnp.asarray(knots, jnp.float32), jnp.asarray(table, jnp.float32)))
 
     def __call__(self, t: Float[Array, ""]) -> Float[Array, ""]:
-        u = jnp.maximum(t - self.start, 0.0) / (1.0 - self.start)
-        return jnp.expm1(self.rate * self.table(u)) / jnp.expm1(self.rate)
+        return jnp.expm1(self.rate * self.table(t)) / jnp.expm1(self.rate)
 
 
+# At a hundredth of the share at which it has an effect of order one, the target has none that matters.
+LEAD = float(np.log(100.0))
 # From nearly a straight line on; finer than any measurement of the levels.
 _RATES = np.linspace(0.01, 20.0, 2000)
 
