@@ -13,7 +13,7 @@ def transported(
 ) -> tuple[Float[Array, " dim"], Float[Array, ""]]:
     r"""$x + h\mu_t(x, b)$ and $\log|\det(I + h\,\partial_x\mu)|$ of that very map (MATH.md section 5)."""
     b = joint.beta(walker.xi)
-    velocity, jacobian = value_and_jacobian(lambda x: model.control(t, x, b), walker.x)
+    velocity, jacobian = value_and_jacobian(model.control.at(t, b), walker.x)
     identity = jnp.eye(walker.x.size, dtype=walker.x.dtype)
     return walker.x + h * velocity, log_abs_det(identity + h * jacobian)
 
@@ -26,7 +26,7 @@ def continuous_work(
     MATH.md section 5. The last two terms are one derivative along $(1, \mu)$.
     """
     b = joint.beta(walker.xi)
-    velocity, jacobian = value_and_jacobian(lambda x: model.control(t, x, b), walker.x)
+    velocity, jacobian = value_and_jacobian(model.control.at(t, b), walker.x)
     _, along = jax.jvp(
         lambda t, x: joint.potential(t, x, walker.xi, walker.cached, model),
         (t, walker.x),

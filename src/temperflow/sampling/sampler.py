@@ -116,8 +116,8 @@ class _Islands(eqx.Module):
     """The ends of several independent rollouts."""
 
     walkers: Walker
-    log_resampled: Float[Array, " islands"]
-    log_evidence: Float[Array, " islands"]
+    log_resampled: Float[Array, "*islands"]
+    log_evidence: Float[Array, "*islands"]
 
 
 @eqx.filter_jit
