@@ -11,6 +11,7 @@ from typing import Any
 
 from temperflow.app import recipes
 from temperflow.app.cli_options import Parser, add_settings, among, whole
+from temperflow.app.cli_reproduce import add_experiments
 from temperflow.app.errors import TemperflowError, UsageError
 
 # Commands import what they need when they are carried out: `--help` must not wait for JAX.
@@ -123,6 +124,8 @@ def _parser(named: str | None, words: Sequence[str]) -> Parser:
     _add_seed(compare, "of the draws")
 
     _add_directory(command("report", "write the report again"))
+    experiments = command("reproduce", "make the tables and figures of an experiment again, seeds and all")
+    add_experiments(experiments, words, settings if named == "reproduce" else None)
     _add_json(command("targets", "list the targets that come with the package"))
     _add_json(command("recipes", "list the recipes and when to use which"))
     _add_json(command("doctor", "check versions, devices, precision and the exactness of weights on this machine"))

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from temperflow.app import aftermath, cli_tables, recipes, runner
+from temperflow.app.cli_reproduce import reproduce
 from temperflow.app.errors import UsageError
 from temperflow.app.run_directory import VERDICT, RunDirectory
 
@@ -164,5 +165,6 @@ COMMANDS: dict[str, Callable[[Arguments], int]] = {
     "report": write_report,
     "targets": list_targets,
     "recipes": list_recipes,
+    "reproduce": reproduce,
     "doctor": doctor,
 }

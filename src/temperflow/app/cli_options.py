@@ -88,10 +88,12 @@ def among(*options: str) -> Callable[[str], str]:
     return read
 
 
-def add_settings(parser: argparse.ArgumentParser, config: Config) -> None:
-    """One option for each field, its default that of `config`."""
+def add_settings(parser: argparse.ArgumentParser, config: Config, without: Sequence[str] = ()) -> None:
+    """One option for each field that is not in `without`, its default that of `config`."""
     groups: dict[str, Any] = {}
     for name, kind, text, value in _fields(Config, config, ""):
+        if name in without:
+            continue
         section = name.rpartition(".")[0]
         if section not in groups:
             title = f"settings: {section}" if section else "settings"

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from temperflow.app.config import TemperatureConfig
 from temperflow.app.report.style import COLD, FAINT, HOT, PALE, drawing, legend, picture, standalone
 from temperflow.paths import TemperatureMap
 from temperflow.targets import Target
@@ -58,16 +59,16 @@ def temperatures(before: Any, after: Any, hottest: float) -> str:
     return standalone(drawing(draw, "temperatures"))
 
 
-def temperature_map(map: TemperatureMap, edge: float) -> str:
+def temperature_map(heat: TemperatureConfig) -> str:
     """β(ξ), with the plateaus' edges and where the walls begin."""
-    xi = np.linspace(-1.2 * edge, 1.2 * edge, 601, dtype=np.float32)
-    beta = np.asarray(jax.vmap(map)(jnp.asarray(xi)))
+    xi = np.linspace(-1.2 * heat.edge, 1.2 * heat.edge, 601, dtype=np.float32)
+    beta = np.asarray(jax.vmap(TemperatureMap(heat.hottest, heat.cold_edge, heat.hot_edge))(jnp.asarray(xi)))
 
     def draw(axes: Axes) -> None:
         for place, colour, name in (
-            (map.cold_edge, COLD, r"$\pm\Delta$"),
-            (map.hot_edge, HOT, r"$\pm\Delta'$"),
-            (edge, FAINT, r"$\pm\tilde\Delta$, the walls"),
+            (heat.cold_edge, COLD, r"$\pm\Delta$"),
+            (heat.hot_edge, HOT, r"$\pm\Delta'$"),
+            (heat.edge, FAINT, r"$\pm\tilde\Delta$, the walls"),
         ):
             for sign in (-1, 1):
                 label = name if sign == 1 else None

@@ -2,25 +2,20 @@
 
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
-import jax
 
 from temperflow import targets
 from temperflow.app import arrays
 from temperflow.app.build import needs_survey, survey_of
-from temperflow.app.checkpoint import Checkpoints
-from temperflow.app.errors import Interrupted
 from temperflow.app.events import EventLog
 from temperflow.app.files import to_json
 from temperflow.app.loop import DROPPED_SHARE, LOOK_EVERY, SKIPPED_SHARE
-from temperflow.app.manifest import versions
-from temperflow.app.reproduce.batch import SAMPLERS, TRAINED, Batch
-from temperflow.app.reproduce.budget import Budget
+from temperflow.app.reproduce.batch import MADE, SAMPLERS, Batch
 from temperflow.app.reproduce.ensemble import Ensemble, Look
+from temperflow.app.reproduce.session import Session, Stopped
 from temperflow.app.run_directory import SURVEY
 from temperflow.app.signals import StopRequest
 from temperflow.training import TrainState
@@ -47,49 +42,27 @@ class Standing:
     skipped: dict[str, int] = field(default_factory=dict)
 
 
-def train(
-    batch: Batch,
-    budget: Budget,
-    *,
-    commit: str,
-    command: str,
-    checkpoint_every: float = 120.0,
-    say: Callable[[str], None] = lambda text: None,
-) -> bool:
-    """Whether the samplers are there at the end; if not, a checkpoint is.
+def train(batch: Batch, session: Session) -> None:
+    """Commit the samplers, or a checkpoint if the session ends before.
 
     A seed in trouble goes on as it is, and is told to be so: going back to a better state would
     train something else than the recipe. A batch ends early only if none of its seeds has a
     finite number left.
 
-    Args:
-        batch: what to train.
-        budget: when to stop.
-        commit: the source's, for the record.
-        command: the words that led here, for the record.
-        checkpoint_every: seconds between checkpoints.
-        say: told how far it is.
-
     Raises:
-        Interrupted: a signal came; the state is committed.
+        Stopped: a signal came; the state is committed.
     """
-    if batch.trained:
-        return True
-    batch.begin()
     with EventLog(batch.path / "events.jsonl") as log:
         ensemble = ensemble_of(batch, log)
-        checkpoints = Checkpoints(batch.path / "checkpoints", batch.identity, keep=1)
-        states, standing = _restored(checkpoints, ensemble, log)
+        states, standing = _restored(batch, ensemble, log)
         with StopRequest() as stop:
-            states, done = _run(
-                batch, ensemble, states, standing, checkpoints, budget, stop, log, checkpoint_every, say
-            )
+            states, done = _run(batch, ensemble, states, standing, session, stop, log)
         if done:
             batch.write(SAMPLERS, arrays.to_bytes({"model": states.average, "bias": states.bias}))
-            told = _told(ensemble, states, standing, commit, command)
-            batch.write(TRAINED, to_json(told))
+            told = _told(batch, ensemble, states, standing) | session.origin()
+            batch.write(MADE, to_json(told))
             log.write("trained", **told)
-    return done
+            batch.forget_checkpoints()
 
 
 def ensemble_of(batch: Batch, log: EventLog | None = None) -> Ensemble:
@@ -115,12 +88,9 @@ def _run(
     ensemble: Ensemble,
     states: TrainState,
     standing: Standing,
-    checkpoints: Checkpoints,
-    budget: Budget,
+    session: Session,
     stop: StopRequest,
     log: EventLog,
-    checkpoint_every: float,
-    say: Callable[[str], None],
 ) -> tuple[TrainState, bool]:
     epochs, pace = batch.row.config.training.epochs, 1
     epoch = int(states.epoch[0])
@@ -139,18 +109,17 @@ def _run(
         now = time.monotonic()
         if now - told > TELL_EVERY or epoch == epochs:
             shown = ", ".join("–" if value is None else f"{value:.3g}" for value in standing.last["residual"])
-            say(f"{batch.row.name}: epoch {epoch}/{epochs}, {standing.seconds:.0f} s, residuals {shown}")
+            session.say(f"{batch.row.name}: epoch {epoch}/{epochs}, {standing.seconds:.0f} s, residuals {shown}")
             told = now
         if not looks[-1].finite.any():
             break
-        ended = budget.left() <= 0.0 or stop.number is not None
-        if epoch < epochs and (ended or now - committed >= checkpoint_every):
-            _commit(checkpoints, epoch, states, standing)
+        ended = session.budget.over or stop.number is not None
+        if epoch < epochs and (ended or now - committed >= session.checkpoint_every):
+            batch.checkpoints.save(epoch, _kept(states), {"standing": vars(standing)})
             committed = time.monotonic()
         if stop.number is not None and epoch < epochs:
-            name = signal.Signals(stop.number).name
-            log.write("interrupted", epoch=epoch, signal=name)
-            raise Interrupted(stop.number, f"epoch {epoch} of {epochs} of {batch.row.name}", str(batch.path))
+            log.write("interrupted", epoch=epoch, signal=signal.Signals(stop.number).name)
+            raise Stopped(stop.number, f"epoch {epoch} of {epochs} of {batch.row.name}")
         if ended and epoch < epochs:
             log.write("time is up", epoch=epoch)
             return states, False
@@ -177,11 +146,8 @@ def _note_trouble(standing: Standing, ensemble: Ensemble, look: Look, epoch: int
         told.update(last=epoch, epochs=told["epochs"] + 1)
 
 
-def _commit(checkpoints: Checkpoints, epoch: int, states: TrainState, standing: Standing) -> None:
-    checkpoints.save(epoch, _kept(states), {"standing": vars(standing)})
-
-
-def _restored(checkpoints: Checkpoints, ensemble: Ensemble, log: EventLog) -> tuple[TrainState, Standing]:
+def _restored(batch: Batch, ensemble: Ensemble, log: EventLog) -> tuple[TrainState, Standing]:
+    checkpoints = batch.checkpoints
     checkpoints.clear_unfinished()
     start = ensemble.start()
     restored = checkpoints.restore(_kept(start))
@@ -216,21 +182,27 @@ def _is_none(leaf: Any) -> bool:
     return leaf is None
 
 
-def _told(ensemble: Ensemble, states: TrainState, standing: Standing, commit: str, command: str) -> dict[str, Any]:
-    """What is known about the training of a batch, plain and finite."""
-    epoch = int(states.epoch[0])
-    trainer = ensemble.trainer
-    return {
-        "epochs": epoch,
-        "train_seconds": round(standing.seconds, 3),
-        "energy_calls": epoch * trainer.calls_per_epoch,
-        "last": standing.last,
-        "trouble": standing.trouble,
-        "device": jax.devices()[0].device_kind,
-        "versions": versions(),
-        "commit": commit,
-        "command": command,
-    }
+def _told(batch: Batch, ensemble: Ensemble, states: TrainState, standing: Standing) -> dict[str, Any]:
+    """What is known about the training of a batch, plain and finite: of all seeds, and of each."""
+    epoch, trainer, survey = int(states.epoch[0]), ensemble.trainer, batch.survey
+    locations = trainer.walkers * (trainer.steps + 1)
+    each = {}
+    for index, seed in enumerate(map(str, ensemble.seeds)):
+        trouble = standing.trouble.get(seed)
+        last = {name: values[index] for name, values in standing.last.items()}
+        dropped = last["dropped"]
+        each[seed] = {
+            "status": "diverged" if trouble and trouble["last"] == epoch else "trained",
+            "trouble": trouble,
+            "residual": last["residual"],
+            "loss": last["loss"],
+            "dropped": None if dropped is None else dropped / locations,
+            "energy_calls": epoch * trainer.calls_per_epoch + (0 if survey is None else survey.energy_calls),
+            "train_seconds": round(standing.seconds, 3),
+            "seeds_together": len(ensemble.seeds),
+            "epochs": epoch,
+        }
+    return {"seconds": round(standing.seconds, 3), "seeds": each}
 
 
 def _finite(value: float) -> float | None:
