@@ -1,7 +1,7 @@
 """From a configuration to the core's objects: the one place where settings turn into mathematics."""
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import jax
@@ -227,7 +227,8 @@ def _model(key: jax.Array, config: Config, continuum: Continuum, scale: float) -
     tempered = config.proposal.kind == "tempered"
     speed = scale if network.output_scale is None else network.output_scale
     control = _network(for_control, network, dim, scale, dim, sees_x=True, sees_beta=tempered)
-    free_energy = _network(for_free, network, 1, scale, dim, sees_x=False, sees_beta=tempered)
+    small = replace(network, width=network.free_energy_width)
+    free_energy = _network(for_free, small, 1, scale, dim, sees_x=False, sees_beta=tempered)
     potential = None
     if config.path.learned:
         raw = not config.path.learned_features

@@ -46,8 +46,8 @@ class PathConfig(Section):
     """How the target enters: s = t, exponentially, or at constant thermodynamic speed as a pilot measured it."""
     rate: float = 8.0
     """k of the exponential schedule."""
-    start: float = 0.2
-    """Time before which the target does not enter."""
+    start: float = 0.35
+    """Time at which the target begins to matter; on an exponential schedule it does not enter before."""
     widen: bool = True
     """Whether the source grows to the domain's size on the way."""
     widened: float = 0.4
@@ -114,6 +114,8 @@ class NetworkConfig(Section):
     """Units a hidden layer."""
     depth: int = 3
     """Hidden layers."""
+    free_energy_width: int = 64
+    """The same for F, which sees no position."""
     position_frequencies: int = 50
     """Fourier frequencies of x; half as many outputs again for sine and cosine."""
     position_spread: float = 2.3

@@ -18,6 +18,7 @@ def rules(config: Config) -> list[tuple[str, Any, bool, str]]:
         "training.memory": t.memory,
         "network.width": n.width,
         "network.depth": n.depth,
+        "network.free_energy_width": n.free_energy_width,
         "sampling.flow_steps": s.flow_steps,
         "sampling.anneal_steps": s.anneal_steps,
         "sampling.islands": s.islands,

@@ -33,14 +33,25 @@ def summary(name: str) -> str:
     return _SUMMARIES[name]
 
 
-# The paper's text and appendix, with the table where the two disagree (MATH.md section 7, 10-13).
+# The paper's text and appendix, with the table where the two disagree (MATH.md section 7, 10-13). Every number
+# it states is here, also where it is a default: defaults move on, the paper does not.
 _PAPER = Config(
-    path=PathConfig(schedule="identity", widen=False, learned=True, scale=1.0, fading=1.0),
-    temperature=TemperatureConfig(hottest=0.2),
-    proposal=ProposalConfig(integrator="euler", xi_scale=5.0, normaliser="paper"),
+    path=PathConfig(schedule="identity", widen=False, learned=True, learned_features=True, scale=1.0, fading=1.0),
+    temperature=TemperatureConfig(hottest=0.2, cold_edge=0.25, hot_edge=1.9, edge=2.0, sharpness=10.0, bias_rate=0.0),
+    proposal=ProposalConfig(
+        integrator="euler",
+        scale=50.0,
+        damping=2.0,
+        xi_scale=5.0,
+        xi_damping=2.0,
+        diffusion=50.0,
+        adjusted_moves=0,
+        normaliser="paper",
+    ),
     network=NetworkConfig(
         width=256,
         depth=3,
+        free_energy_width=256,
         position_frequencies=100,
         position_spread=0.1,
         time_frequencies=20,
@@ -48,6 +59,7 @@ _PAPER = Config(
         temperature_frequencies=20,
         temperature_spread=1.0,
         raw_inputs=False,
+        carried=False,
         output_scale=1.0,
     ),
     training=TrainingConfig(
@@ -57,10 +69,15 @@ _PAPER = Config(
         walkers=2500,
         steps=250,
         memory=1,
+        resample_below=0.0,
+        optimiser="adam",
         learning_rate=1e-3,
         decay="paper",
         clip=None,
+        weight_limit=None,
+        robust=None,
         averaging=0.0,
+        # Nine horizons and ten durations: the tenth belongs to the whole path.
         horizons=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
         horizon_iterations=(1000, 1000, 1000, 1000, 2000, 2000, 2000, 3000, 3000, 3000),
     ),
