@@ -134,17 +134,23 @@ def test_holes_in_the_target_are_dropped_and_counted(share, failure):
 
 
 def test_training_drives_the_residual_down():
-    """Not a statistical test: the untrained residual is of order one, and a tenth of it is asked for."""
-    trainer = shared()
+    """Not a statistical test: the untrained residual is of order one, and a tenth of it is asked for.
+
+    The modes touch. Further apart they leave a residual that no network can learn away: their shares
+    go as 0.3 and 0.7 to the power s, and what would carry mass from one to the other through nothing
+    is a control in the thousands.
+    """
+    trainer = shared(centre=1.0)
     state, residuals = trainer.start(small_model(), seed=0), []
-    for _ in range(50):
+    for _ in range(100):
         state, info = epoch(trainer, state)
         residuals.append(float(info.residual))
-    untrained, _ = epoch(shared(overflows=1.0), trainer.start(small_model(), seed=5))
+    untrained, _ = epoch(shared(overflows=1.0, centre=1.0), trainer.start(small_model(), seed=5))
     assert residuals[-1] < 0.1 * untrained_residual(trainer, untrained)
     assert residuals[-1] < 0.3 * residuals[1]
     assert np.isfinite(float(info.loss))
-    assert abs(float(info.free_energy)) < 0.1  # a normalised target: F(1, 1) is zero
+    # A normalised target: F(1, 1) is zero. A path whose derivative is wrong at its very end shows here first.
+    assert abs(float(info.free_energy)) < 0.03
 
 
 def untrained_residual(trainer, state):
