@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from temperflow.models import Model
-from temperflow.proposals import Proposal, rollout, target_calls, time_grid
+from temperflow.proposals import Proposal, Transport, rollout, target_calls, time_grid
 from temperflow.proposals.weights import effective_sample_size
 from temperflow.training.bias import flattened
 from temperflow.training.buffer import Buffer, Location, locations_of
@@ -17,7 +17,7 @@ from temperflow.training.curriculum import Curriculum
 from temperflow.training.flat import flat
 from temperflow.training.loss import Loss
 
-ROLLOUT, BATCH = 0, 1  # what a key drawn within an epoch is for
+ROLLOUT, BATCH, FOLLOWERS = 0, 1, 2  # what a key drawn within an epoch is for
 
 
 class TrainState(eqx.Module):
@@ -83,6 +83,9 @@ class Trainer(eqx.Module):
         averaging: decay of the parameters' moving average, per update.
         bias_rate: how fast ψ' learns to flatten the marginal of ξ; 0 keeps it as it is.
         weight_limit: log weights beyond it count as it in a weighted loss.
+        followers: particles a rollout that follow the averaged control alone, at temperature one.
+            Langevin noise brings every other walker back to where the mass is; a draw of the flow
+            that is led astray stays there, and without followers no residual is ever seen at such places.
     """
 
     proposal: Proposal
@@ -98,6 +101,7 @@ class Trainer(eqx.Module):
     averaging: float = eqx.field(static=True, default=0.999)
     bias_rate: float = eqx.field(static=True, default=0.0)
     weight_limit: float = eqx.field(static=True, default=jnp.inf)
+    followers: int = eqx.field(static=True, default=0)
 
     def start(self, model: Model, seed: int | Int[Array, ""]) -> TrainState:
         """The state before the first epoch."""
@@ -107,7 +111,7 @@ class Trainer(eqx.Module):
             _copied(model),
             _copied(model),
             self.optimiser.init(flat(model)[0]),
-            Buffer.empty(self.memory, self.steps + 1, self.walkers, self.proposal.joint.continuum.dim),
+            Buffer.empty(self.memory, self.steps + 1, self.walkers + self.followers, self.proposal.joint.continuum.dim),
             jnp.zeros(2) if tempering is None else jnp.copy(tempering.confinement.bias),
             jnp.array(seed),
             jnp.array(0),
@@ -120,7 +124,7 @@ class Trainer(eqx.Module):
         """One rollout and `iterations` updates. Makes `calls_per_epoch` target calls, all in the rollout."""
         key = jax.random.fold_in(jax.random.key(state.seed), state.epoch)
         horizon = self.curriculum(state.iteration)
-        state, seen = self._explore(jax.random.fold_in(key, ROLLOUT), state, horizon)
+        state, seen = self._explore(key, state, horizon)
         state, learned = self._learn(jax.random.fold_in(key, BATCH), state)
         state = eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1)
         one = jnp.ones(())
@@ -136,7 +140,13 @@ class Trainer(eqx.Module):
     @property
     def calls_per_epoch(self) -> int:
         """Target evaluations, exactly."""
-        return target_calls(self.proposal, self.walkers, self.steps)
+        own = target_calls(self.proposal, self.walkers, self.steps)
+        return own + target_calls(self._led, self.followers, self.steps)
+
+    @property
+    def locations_per_epoch(self) -> int:
+        """How many an epoch stores, usable or not."""
+        return (self.walkers + self.followers) * (self.steps + 1)
 
     def proposal_at(self, state: TrainState) -> Proposal:
         """The proposal with the bias that the state has learned."""
@@ -144,14 +154,23 @@ class Trainer(eqx.Module):
             return self.proposal
         return self.proposal.with_bias(state.bias)
 
+    @property
+    def _led(self) -> Transport:
+        """What followers do: the flow's own steps."""
+        return Transport(self.proposal.untempered().joint, self.proposal.target)
+
     def _explore(
         self, key: PRNGKeyArray, state: TrainState, horizon: Float[Array, ""]
     ) -> tuple[TrainState, dict[str, Array]]:
-        for_grid, for_walkers = jax.random.split(key)
+        for_grid, for_walkers = jax.random.split(jax.random.fold_in(key, ROLLOUT))
         proposal, joint = self.proposal_at(state), self.proposal.joint
         times = time_grid(self.steps, horizon, 1.0 - jax.random.uniform(for_grid))
         run = rollout(for_walkers, proposal, state.model, self.walkers, times, self.resample_below)
         locations = locations_of(run, joint, self.weight_limit)
+        if self.followers:
+            led = rollout(jax.random.fold_in(key, FOLLOWERS), self._led, state.average, self.followers, times)
+            apart = locations_of(led, self._led.joint, self.weight_limit)
+            locations = jax.tree.map(lambda own, other: jnp.concatenate([own, other], axis=1), locations, apart)
         last = run.last
         beta = jax.vmap(joint.beta)(last.xi)
         hottest = 1.0 if joint.tempering is None else joint.tempering.map.hottest
