@@ -75,9 +75,7 @@ class Sampler(eqx.Module):
                 tempering = self.proposal.joint.tempering
                 if tempering is None:
                     raise ValueError("this sampler was trained without tempering; use method='anneal'")
-                walls = tempering.confinement
-                cold = jnp.exp(walls.log_mass(tempering.map.cold_edge) - walls.log_normaliser())
-                return self._draw_by_annealing(key, round(n / float(cold)), self.proposal)
+                return self._draw_by_annealing(key, round(n / math.exp(tempering.log_cold_share())), self.proposal)
         raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
 
     def log_density(self, x: Float[Array, "n dim"]) -> Float[Array, " n"]:
