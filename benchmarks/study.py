@@ -49,7 +49,7 @@ def train(trainer: Trainer, states: TrainState, epochs: int) -> tuple[TrainState
 
 
 def residual_profile(trainer: Trainer, state: TrainState) -> dict[str, list[float]]:
-    """Root mean square residual of the averaged model by time, over all temperatures and at one."""
+    """The averaged model's residual by time: root mean square over all temperatures and at one, median at one."""
     locations = state.buffer.locations
     flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), locations)
     pick = jax.random.permutation(jax.random.key(1), flat.t.shape[0])[:200_000]
@@ -62,7 +62,11 @@ def residual_profile(trainer: Trainer, state: TrainState) -> dict[str, list[floa
         kept = [squares[mask & (time_bin == k)] for k in range(BINS)]
         return [round(float(np.sqrt(np.nanmean(part))), 3) if part.size else float("nan") for part in kept]
 
-    return {"all": rms(np.ones_like(cold)), "cold": rms(cold)}
+    def median(mask: np.ndarray) -> list[float]:
+        kept = [np.sqrt(squares[mask & (time_bin == k)]) for k in range(BINS)]
+        return [round(float(np.nanmedian(part)), 3) if part.size else float("nan") for part in kept]
+
+    return {"all": rms(np.ones_like(cold)), "cold": rms(cold), "cold_median": median(cold)}
 
 
 def judge(sampler: Sampler, target: Target, with_w2: bool, n: int = 20_000) -> dict[str, float]:
@@ -175,7 +179,8 @@ def main() -> None:
             print(
                 variant["name"], round(result.get("train_seconds", -1), 1), shown, result.get("error", ""), flush=True
             )
-            print("   cold", seed.get("residual_profile", {}).get("cold"), flush=True)
+            for name, values in seed.get("residual_profile", {}).items():
+                print("  ", name, values, flush=True)
 
     with ThreadPoolExecutor(arguments.workers) as pool:
         list(pool.map(carry_out, json.loads(arguments.plan.read_text())))

@@ -115,6 +115,7 @@ def thresholds():
         "log Z, two halves": evidence,
         "log Z, flow and -F(1, 1)": (verdict.BELIEF_CHECK, verdict.BELIEF_BAD),
         "residual": (verdict.DRIFT_CHECK, verdict.DRIFT_BAD),
+        "residual, hot": (verdict.DRIFT_CHECK, verdict.DRIFT_BAD),
         "cold particles": (verdict.COLD_CHECK, verdict.COLD_BAD),
         "finite draws": (verdict.BROKEN_CHECK, verdict.BROKEN_BAD),
         "finite walks": (verdict.BROKEN_CHECK, verdict.BROKEN_BAD),

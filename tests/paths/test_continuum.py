@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import exact_gaussian
-from temperflow.paths import Cached, Exponential, SmoothStep, Widening
+from temperflow.paths import Adapted, Cached, Continuum, Exponential, Identity, SmoothStep, Widening
 
 WIDENING = Widening(scale=3.0, schedule=SmoothStep(end=0.5))
 
@@ -41,6 +41,26 @@ def test_it_is_the_formula_written_out_in_double_precision(path):
         expected = beta * cold + (1 - s) * np.log(2 * np.pi * variance / beta)
         value = energy(*(jnp.asarray(v, jnp.float32) for v in (t, beta, x)))
         assert float(value) == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("fading", [1.0, 1.5, 40.0])
+@pytest.mark.parametrize("schedule", [Identity(), Exponential(rate=3.0), Adapted.of_levels(np.array([0.0, 0.1, 1.0]))])
+def test_its_rate_in_time_holds_up_to_the_very_end(schedule, fading):
+    """A slice of every rollout stands at t = 1, where whatever clips the envelope has its corner."""
+    continuum, x, one = Continuum(2, 1.5, schedule, fading=fading), jnp.array([3.0, -4.0]), jnp.array(1.0)
+    cached = Cached(jnp.array(2.0), jnp.zeros(2))
+
+    def rate(t, beta):
+        return float(jax.jvp(lambda t: continuum.energy(t, beta, x, cached), (t,), (one,))[1])
+
+    for beta in (jnp.array(0.3), one):
+        speed = float(jax.grad(schedule)(one))
+        source = float(beta) * 25.0 / (2 * 1.5**2) + np.log(2 * np.pi * 1.5**2 / float(beta))
+        expected = speed * (float(beta) * 2.0 - (source if fading == 1.0 else 0.0))
+        assert rate(one, beta) == pytest.approx(expected, rel=1e-5)
+        # From the left, which no corner touches. What fades as a power of 1/2 is half way down to 1e-3 there.
+        if fading != 1.5:
+            assert rate(one - 1e-6, beta) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("beta", [0.2, 1.0])

@@ -32,16 +32,18 @@ class Counter:
 
 
 class HoleyModes(eqx.Module):
-    """Two modes at -2 and 2 with shares 0.3 and 0.7, and `failure` at a `share` of all places: a fine mesh."""
+    """Two modes at -`centre` and `centre` with shares 0.3 and 0.7, and `failure` at a `share` of all places: a mesh."""
 
     share: jax.Array
     failure: jax.Array
+    centre: jax.Array
     counter: Counter = eqx.field(static=True)
 
     def __call__(self, x):
         self.counter.traces += 1
         jax.debug.callback(self.counter.seen, x)
-        pair = GaussianMixture(jnp.array([[-2.0], [2.0]]), jnp.asarray(0.5), jnp.log(jnp.array([0.3, 0.7])))
+        centres = self.centre * jnp.array([[-1.0], [1.0]])
+        pair = GaussianMixture(centres, jnp.asarray(0.5), jnp.log(jnp.array([0.3, 0.7])))
         return jnp.where(self.in_hole(x), self.failure, pair.log_density(x))
 
     def in_hole(self, x):
@@ -70,9 +72,10 @@ def small_model(seed=0, width=32):
     return Model(Control(control, 4.0), FreeEnergy(free), None)
 
 
-def small_trainer(holes=0.0, failure=jnp.nan, overflows=0.0, counter=None, tempered=True, **options):
+def small_trainer(holes=0.0, failure=jnp.nan, overflows=0.0, centre=2.0, counter=None, tempered=True, **options):
     """Continuously tempered, or by transport alone, which compiles in a third of the time."""
-    target = Target(HoleyModes(jnp.asarray(holes), jnp.asarray(failure), counter or Counter()), dim=1)
+    modes = HoleyModes(jnp.asarray(holes), jnp.asarray(failure), jnp.asarray(centre), counter or Counter())
+    target = Target(modes, dim=1)
     path = Continuum(1, 1.0, Exponential(rate=3.0, start=0.2), Widening(2.5, SmoothStep(0.4)))
     if tempered:
         walls = Confinement(edge=2.0, sharpness=4.0, bias=jnp.zeros(5))

@@ -33,9 +33,10 @@ PATHS = gaussian_paths()
 
 
 def locations(path, count=COUNT):
-    """Anywhere on the path, at any β in [0.1, 1], with the cached pair and nothing else of the target."""
+    """Anywhere on the path, its ends included, at any β in [0.1, 1]; the cached pair and nothing else of the target."""
     for_t, for_x, for_beta = jax.random.split(jax.random.key(5), 3)
     t = jax.random.uniform(for_t, (count,), minval=0.0, maxval=1.0)
+    t = t.at[:8].set(0.0).at[8:16].set(1.0)  # where every rollout has a slice, and where clips have their corners
     beta = jax.random.uniform(for_beta, (count,), minval=0.1, maxval=1.0)
     x = 2.0 * jax.random.normal(for_x, (count, path.continuum.dim))
     cached = Cached(*jax.vmap(path.target.energy_and_grad)(x))

@@ -8,6 +8,7 @@ import pytest
 from small_run import COUNTER, STEPS, WALKERS, Counter, OverflowingLoss, epoch, shared, small_model, small_trainer
 
 from temperflow.models import ExactDivergence
+from temperflow.training.trainer import BATCH
 
 
 def arrays_of(tree):
@@ -86,6 +87,43 @@ def test_state_counts_itself():
     assert differ(state.model, state.average)
 
 
+def test_updates_are_those_of_a_plain_loop_over_the_tree():
+    """The epoch works on one vector and draws its places in advance; optax on the tree of arrays does not."""
+    trainer = small_trainer(tempered=False, iterations=6)
+    start = trainer.start(small_model(), seed=2)
+    state, _ = epoch(trainer, start)
+    optimiser, continuum = trainer.optimiser, trainer.proposal.joint.continuum
+
+    @eqx.filter_jit
+    def update(model, memory, batch, key):
+        change = eqx.filter_grad(lambda model: trainer.loss(key, model, batch, continuum)[0])(model)
+        with jax.numpy_dtype_promotion("standard"):
+            change, memory = optimiser.update(change, memory, eqx.filter(model, eqx.is_inexact_array))
+        return eqx.apply_updates(model, change), memory
+
+    model = average = start.model
+    memory = optimiser.init(eqx.filter(model, eqx.is_inexact_array))
+    key = jax.random.fold_in(jax.random.fold_in(jax.random.key(2), 0), BATCH)
+    for index in range(trainer.iterations):
+        for_batch, for_loss = jax.random.split(jax.random.fold_in(key, index))
+        model, memory = update(model, memory, state.buffer.sample(for_batch, trainer.batch), for_loss)
+        share = (1 + index) / (10 + index)  # of the average so far, by the formula and not by the code
+        average = jax.tree.map(
+            lambda old, new, share=share: share * old + (1 - share) * new if eqx.is_inexact_array(old) else old,
+            average,
+            model,
+        )
+    for found, expected in ((state.model, model), (state.average, average)):
+        moved = distance(expected, start.model)
+        assert moved > 0.05
+        assert distance(found, expected) < 1e-4 * moved
+
+
+def distance(left, right):
+    pairs = zip(arrays_of(left), arrays_of(right), strict=True)
+    return float(np.sqrt(sum(np.sum((np.asarray(one) - np.asarray(other)) ** 2) for one, other in pairs)))
+
+
 def test_a_skipped_update_leaves_everything_as_it_was():
     trainer = shared(overflows=1.0)
     start = trainer.start(small_model(), seed=0)
@@ -134,17 +172,23 @@ def test_holes_in_the_target_are_dropped_and_counted(share, failure):
 
 
 def test_training_drives_the_residual_down():
-    """Not a statistical test: the untrained residual is of order one, and a tenth of it is asked for."""
-    trainer = shared()
+    """Not a statistical test: the untrained residual is of order one, and a tenth of it is asked for.
+
+    The modes touch. Further apart they leave a residual that no network can learn away: their shares
+    go as 0.3 and 0.7 to the power s, and what would carry mass from one to the other through nothing
+    is a control in the thousands.
+    """
+    trainer = shared(centre=1.0)
     state, residuals = trainer.start(small_model(), seed=0), []
-    for _ in range(50):
+    for _ in range(100):
         state, info = epoch(trainer, state)
         residuals.append(float(info.residual))
-    untrained, _ = epoch(shared(overflows=1.0), trainer.start(small_model(), seed=5))
+    untrained, _ = epoch(shared(overflows=1.0, centre=1.0), trainer.start(small_model(), seed=5))
     assert residuals[-1] < 0.1 * untrained_residual(trainer, untrained)
     assert residuals[-1] < 0.3 * residuals[1]
     assert np.isfinite(float(info.loss))
-    assert abs(float(info.free_energy)) < 0.1  # a normalised target: F(1, 1) is zero
+    # A normalised target: F(1, 1) is zero. A path whose derivative is wrong at its very end shows here first.
+    assert abs(float(info.free_energy)) < 0.03
 
 
 def untrained_residual(trainer, state):

@@ -252,12 +252,16 @@ def _network(
     for_x, for_t, for_beta, for_weights = jax.random.split(key, 4)
     raw = settings.raw_inputs or raw_only
 
-    def features(key: jax.Array, size: int, count: int, spread: float, unit: float) -> FourierFeatures:
-        return FourierFeatures(key, size, 0 if raw_only else count, spread, unit if raw else None)
+    def features(
+        key: jax.Array, size: int, count: int, spread: float, unit: float, coarsest: float | None = None
+    ) -> FourierFeatures:
+        return FourierFeatures(key, size, 0 if raw_only else count, spread, unit if raw else None, coarsest)
 
     # The phase of a frequency adds up over coordinates: its spread should not grow with them.
-    spread = settings.position_spread / scale * (2.0 / max(dim, 2)) ** 0.5
-    position = features(for_x, dim, settings.position_frequencies, spread, scale) if sees_x else None
+    per_unit = (2.0 / max(dim, 2)) ** 0.5 / scale
+    finest, coarsest = settings.position_spread * per_unit, settings.position_coarsest
+    coarsest = None if coarsest is None else coarsest * per_unit
+    position = features(for_x, dim, settings.position_frequencies, finest, scale, coarsest) if sees_x else None
     time = features(for_t, 1, settings.time_frequencies, settings.time_spread, 1.0)
     beta = features(for_beta, 1, settings.temperature_frequencies, settings.temperature_spread, 1.0)
     return Network(for_weights, outputs, settings.width, settings.depth, position, time, beta if sees_beta else None)

@@ -118,8 +118,10 @@ class NetworkConfig(Section):
     """The same for F, which sees no position."""
     position_frequencies: int = 50
     """Fourier frequencies of x; half as many outputs again for sine and cosine."""
-    position_spread: float = 2.3
-    """Their standard deviation, in cycles over the domain's size."""
+    position_spread: float = 2.0
+    """Standard deviation of the finest, in cycles over the domain's size."""
+    position_coarsest: float | None = 0.2
+    """That of the coarsest, the others between the two; left out, all have the same."""
     time_frequencies: int = 10
     """Fourier frequencies of t."""
     time_spread: float = 1.0

@@ -59,6 +59,7 @@ def rules(config: Config) -> list[tuple[str, Any, bool, str]]:
     lengths = (len(t.horizons), len(t.horizon_iterations))
     rising = all(a < b for a, b in itertools.pairwise((0.0, *t.horizons))) and all(h <= 1.0 for h in t.horizons)
     fading = config.path.fading
+    coarsest = n.position_coarsest
     return [
         *((name, value, value >= 1, "at least 1") for name, value in counts.items()),
         *(
@@ -71,6 +72,12 @@ def rules(config: Config) -> list[tuple[str, Any, bool, str]]:
         ("temperature.hottest", w.hottest, 0 < w.hottest <= 1, "an inverse temperature in (0, 1]"),
         ("temperature.edges", edges, 0 < w.cold_edge < w.hot_edge <= w.edge, "0 < cold_edge < hot_edge <= edge"),
         ("path.fading", fading, fading is None or 1 <= fading < math.inf, "at least 1"),
+        (
+            "network.position_coarsest",
+            coarsest,
+            coarsest is None or 0 < coarsest <= n.position_spread,
+            "a positive number up to network.position_spread",
+        ),
         ("path.start", config.path.start, 0 <= config.path.start < 1, "a time in [0, 1)"),
         ("path.widened", config.path.widened, 0 < config.path.widened <= 1, "a time in (0, 1]"),
         ("training.averaging", t.averaging, 0 <= t.averaging < 1, "a decay in [0, 1)"),

@@ -54,6 +54,7 @@ _PAPER = Config(
         free_energy_width=256,
         position_frequencies=100,
         position_spread=0.1,
+        position_coarsest=None,
         time_frequencies=20,
         time_spread=5.0,
         temperature_frequencies=20,

@@ -7,16 +7,19 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 
 class FourierFeatures(eqx.Module):
-    r"""$z \mapsto (\sin 2\pi Bz, \cos 2\pi Bz[, z/scale])$ with rows of B drawn once from $N(0, \sigma^2)$.
+    r"""$z \mapsto (\sin 2\pi Bz, \cos 2\pi Bz[, z/scale])$ with row k of B drawn once from $N(0, \sigma_k^2)$.
 
-    The frequencies are fixed: they carry no gradient.
+    The frequencies are fixed: they carry no gradient. One $\sigma$ for all rows (Tancik et al.)
+    suits a function of one scale. A control has many, from the flow between modes to that within
+    a narrow one: with a `coarsest` the $\sigma_k$ are a geometric progression.
 
     Args:
         key: where the frequencies come from.
         dim: size of z.
         count: number of frequencies; 0 leaves only the raw coordinates.
-        spread: $\sigma$, in cycles per unit of z.
+        spread: $\sigma$, of the finest row, in cycles per unit of z.
         raw_scale: append $z/scale$ with this scale; None appends nothing.
+        coarsest: $\sigma$ of the coarsest row; None where all rows have the same.
 
     >>> import jax, jax.numpy as jnp
     >>> features = FourierFeatures(jax.random.key(0), dim=2, count=5, spread=0.1, raw_scale=10.0)
@@ -27,10 +30,21 @@ class FourierFeatures(eqx.Module):
     frequencies: Float[Array, "count dim"]
     raw_scale: float | None
 
-    def __init__(self, key: PRNGKeyArray, dim: int, count: int, spread: float, raw_scale: float | None):
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        dim: int,
+        count: int,
+        spread: float,
+        raw_scale: float | None,
+        coarsest: float | None = None,
+    ):
         if count == 0 and raw_scale is None:
             raise ValueError("features need frequencies or raw coordinates; got neither")
-        self.frequencies = spread * jax.random.normal(key, (count, dim))
+        if coarsest is not None and not 0.0 < coarsest <= spread:
+            raise ValueError(f"the coarsest spread lies in (0, {spread}]; got {coarsest}")
+        spreads = jnp.geomspace(spread if coarsest is None else coarsest, spread, count) if spread else jnp.zeros(count)
+        self.frequencies = spreads[:, None] * jax.random.normal(key, (count, dim))
         self.raw_scale = raw_scale
 
     @property

@@ -126,8 +126,10 @@ class Continuum(eqx.Module):
     ) -> Float[Array, ""]:
         s = self.schedule(t)
         log_variance = self.log_source_variance(t)
-        # Rounding may lift s a little over one.
-        envelope = jnp.maximum(1.0 - s, 0.0) ** self.fading
+        # Rounding may lift s a little over one. Not a maximum, whose derivative is halved at the end
+        # itself, where a whole slice of every rollout stands: what is below zero comes off as a constant.
+        rest = 1.0 - s
+        envelope = (rest - jax.lax.stop_gradient(jnp.minimum(rest, 0.0))) ** self.fading
         cold = envelope * jnp.sum(x**2) * jnp.exp(-log_variance) / 2.0 + s * cached.at(x)
         if potential is not None:
             cold = cold + t * (1.0 - t) * potential(t, x)

@@ -57,7 +57,8 @@ def pareto_khat(log_weight: np.ndarray) -> float:
 
 def _excess_over(foot: float, tail: NDArray[np.float64]) -> NDArray[np.float64]:
     """e^tail - e^foot where it is positive, keeping the digits of weights that are nearly equal."""
-    excess = np.exp(tail) if np.isneginf(foot) else np.exp(foot) * np.expm1(tail - foot)
+    # The tail's weight goes in front, not the foot's: e^(tail - foot) may be past any number.
+    excess = np.exp(tail) if np.isneginf(foot) else -np.exp(tail) * np.expm1(foot - tail)
     return excess[excess > _NEGLIGIBLE]
 
 
