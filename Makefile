@@ -6,8 +6,17 @@ export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.xla-cache
 
 .PHONY: demo test test-all lint format docs bench clean
 
-.venv/ready: pyproject.toml
+# Set up, train on forty modes, judge, compare with other samplers, write the report.
+demo: .venv/installed
+	$(BIN)/temperflow run gmm40 --recipe quick --compare --out runs/demo
+
+# What is never imported need not be compiled.
+.venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable .
+	touch $@
+
+.venv/ready: .venv/installed
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
