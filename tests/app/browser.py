@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 OPTIONS = (
@@ -19,6 +20,14 @@ OPTIONS = (
     "--disable-sync",
     "--remote-debugging-pipe",
 )
+# Chromium reads commands from descriptor 3 and answers on 4. Not every shell can put pipes of two-digit numbers there.
+LAUNCHER = """
+import fcntl, os, sys
+commands, answers = (fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3])
+os.dup2(commands, 3)
+os.dup2(answers, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -31,8 +40,7 @@ class Browser:
     def __init__(self, profile):
         to_read, self._to = os.pipe()
         self._from, to_write = os.pipe()
-        # Chromium reads commands from descriptor 3 and answers on 4; the shell puts the pipes there.
-        words = ["sh", "-c", f'exec "$@" 3<&{to_read} 4>&{to_write}', "sh", PROGRAM, *OPTIONS]
+        words = [sys.executable, "-ISc", LAUNCHER, str(to_read), str(to_write), PROGRAM, *OPTIONS]
         self._process = subprocess.Popen(
             [*words, f"--user-data-dir={profile}", "about:blank"],
             pass_fds=(to_read, to_write),

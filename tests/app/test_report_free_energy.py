@@ -10,7 +10,7 @@ from temperflow.app.report import free_energy
 from temperflow.app.report.measure import effective_share, ess_map, explore, temperature_edges
 from temperflow.models import Model
 from temperflow.paths import SmoothStep
-from temperflow.proposals import Langevin, Rates, Splitting
+from temperflow.proposals import Langevin, Rates, Splitting, Tempering
 from temperflow.sampling import EulerFlow, Sampler
 
 # 36 estimates of one fixed seed, each within 4.5 errors: under one false alarm in 4000.
@@ -53,8 +53,7 @@ def test_over_temperature(seen):
 def test_the_share_of_cold_mass_matters(seen, monkeypatch):
     """Mutant: the cold plateau taken for all of ξ."""
     sampler, run = seen
-    walls = type(sampler.proposal.joint.tempering.confinement)
-    monkeypatch.setattr(walls, "log_mass", lambda self, limit: self.log_normaliser())
+    monkeypatch.setattr(Tempering, "log_cold_share", lambda self: jnp.zeros(()))
     found = free_energy.over_time(sampler, run)
     z = deviations(found, found.place, np.ones_like(found.place))
     assert np.median(np.abs(z[1:])) > ERRORS

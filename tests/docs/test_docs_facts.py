@@ -129,6 +129,16 @@ def test_every_finding_has_its_row_with_its_thresholds():
         assert [float(cell.removeprefix("≥ ")) for cell in stated[name]] == [check, bad], name
 
 
+def test_every_picture_shown_is_there_and_small():
+    shown = {
+        path.parent / link
+        for path in pages.PAGES.values()
+        for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", path.read_text())
+    }
+    assert shown
+    assert all(picture.stat().st_size < 300_000 for picture in shown)
+
+
 def test_every_file_of_a_run_is_listed():
     listed = {name for row in pages.rows("getting-started.md") for name in re.findall(r"`([\w.]+)/?`", row[0])}
     constants = ("CONFIG", "SURVEY", "SAMPLER", "EVENTS", "METRICS", "VERDICT", "REPORT", "MANIFEST")

@@ -11,7 +11,7 @@ from temperflow.app.errors import NumericalError, UsageError
 from temperflow.app.export_formats import FORMATS, Columns
 from temperflow.app.files import explained
 from temperflow.proposals.weights import log_mean_exp, log_mean_exp_error
-from temperflow.sampling import METHODS, Draws, Method, Sampler
+from temperflow.sampling import METHODS, MOST_DRAWS, Draws, Method, Sampler
 from temperflow.sampling.pareto import pareto_khat
 
 # Draws held at once. A rollout keeps every time slice, so annealing holds fewer.
@@ -88,8 +88,9 @@ def export(
 ) -> dict[str, float | int]:
     """Write `n` weighted draws and return their summary. Needs the memory of one chunk.
 
-    The file appears under its name when it is whole. Draws of the first chunk are those of
-    `sampler.sample(n, seed, method)`; the others come from seeds derived from `seed`.
+    The file appears under its name when it is whole. Its draws are those of
+    `sampler.sample(n, seed, method)`, those of the flow for any n. Annealed ones are populations,
+    so that only the first chunk is; the others come from seeds derived from `seed`.
 
     Args:
         sampler: whose draws.
@@ -102,6 +103,12 @@ def export(
     """
     if n < 1:
         raise UsageError(got=f"n={n}", expected="a positive number of draws", todo="pass -n 10000, say")
+    if method == "flow" and n > MOST_DRAWS - CHUNK:
+        raise UsageError(
+            got=f"n={n:,}",
+            expected=f"at most {MOST_DRAWS - CHUNK:,} draws of one seed",
+            todo="write several files with different seeds",
+        )
     if method not in METHODS:
         raise UsageError(got=f"method {method!r}", expected=f"one of {', '.join(METHODS)}", todo="choose one of them")
     if method == "temper" and sampler.proposal.joint.tempering is None:
@@ -138,11 +145,15 @@ def export(
 
 def _chunks(sampler: Sampler, n: int, size: int, seed: int, method: Method) -> Iterator[Draws]:
     count = -(-n // size)
-    for index, chunk_seed in enumerate(_seeds(seed, count)):
-        wanted = min(size, n - index * size)
-        # A last chunk of another size would be another program to compile: it is drawn whole and cut.
-        draws = sampler.sample(size if method == "flow" and index else wanted, seed=chunk_seed, method=method)
-        yield draws if draws.x.shape[0] <= wanted or method != "flow" else _first(draws, wanted)
+    for index, chunk_seed in enumerate([seed] * count if method == "flow" else _seeds(seed, count)):
+        first = index * size
+        wanted = min(size, n - first)
+        if method == "flow":
+            # A last chunk of another size would be another program to compile: it is drawn whole and cut.
+            draws = _first(sampler.sample(size if index else wanted, seed=seed, first=first), wanted)
+        else:
+            draws = sampler.sample(wanted, seed=chunk_seed, method=method)
+        yield draws
         if not np.any(np.isfinite(np.asarray(draws.log_weight))):
             raise NumericalError(
                 got="draws without a single finite weight",
@@ -164,6 +175,8 @@ def _seeds(seed: int, count: int) -> list[int]:
 
 def _first(draws: Draws, k: int) -> Draws:
     """The first k of flow draws, with the evidence of those alone."""
+    if draws.x.shape[0] == k:
+        return draws
     log_weight = draws.log_weight[:k]
     return Draws(
         draws.x[:k],

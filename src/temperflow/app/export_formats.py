@@ -93,7 +93,7 @@ class Npz(Writer):
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array_header_2_0(member, header)
                     with (self._folder / name).open("rb") as content:
-                        shutil.copyfileobj(content, member, 1 << 20)
+                        shutil.copyfileobj(content, member, 1 << 16)
             for name, value in figures.items():
                 with archive.open(f"{name}.npy", "w") as member:
                     np.lib.format.write_array(member, np.asarray(value), allow_pickle=False)

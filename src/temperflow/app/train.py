@@ -56,6 +56,7 @@ def train(
     journey = _restored(checkpoints, Journey(start, Anchor.of(start)), log)
     stepper = Stepper(built.trainer, start)
     loop = Loop(built.trainer, stepper, fresh, epochs, checkpoints, log, calls, checkpoint_every, str(directory.path))
+    log.write("compiling")
     with StopRequest(notify) as stop:
         journey = loop.run(journey, stop)
         directory.write(SAMPLER, shipped.to_bytes(journey.state))

@@ -11,18 +11,16 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
+from temperflow.app.exploring import WALKERS, fresh_rollout
 from temperflow.app.verdict_reference import LogZ, Reference, Witness, log_z
 from temperflow.models import ExactDivergence
-from temperflow.proposals import rollout, target_calls
+from temperflow.proposals import Rollout, target_calls
 from temperflow.sampling import Sampler
 from temperflow.sampling.pareto import pareto_khat
 from temperflow.training import Location, locations_of, residuals
 
 # Draws of each of the two halves, of annealing, and of tempered annealing.
 HALF, ANNEALED, TEMPERED = 2048, 1024, 256
-# Walkers of the look at the residual. A ninth of them are cold as a rule: with so many, a share of
-# half of what is due is four standard deviations away.
-WALKERS = 512
 # Places at which the residual is evaluated, in so many equal slices of t.
 LOCATIONS, SLICES = 4096, 8
 
@@ -112,7 +110,9 @@ def gather(sampler: Sampler, reference: Reference, seed: int = 0) -> Evidence:
     over, swapped_over = (_log_weight_over(sampler, seen) for seen in (reference.annealed, reference.swapped))
     known = log_weight[np.isfinite(log_weight)]
     gap = flow.value - float(np.mean(known)) if known.size else math.inf
-    seen = _look(sampler, jax.random.fold_in(jax.random.key(seed), 3))
+    look = jax.random.fold_in(jax.random.key(seed), 3)
+    run = fresh_rollout(jax.random.fold_in(look, 0), sampler.proposal, sampler.model, WALKERS, sampler.steps)
+    seen = _looked_over(sampler, jax.random.fold_in(look, 1), run)
     anneal_weight = np.asarray(annealed.log_weight, np.float64)
     runs = [*halves, annealed, *([] if tempered is None else [tempered])]
     proposal = sampler.proposal
@@ -147,7 +147,7 @@ def gather(sampler: Sampler, reference: Reference, seed: int = 0) -> Evidence:
 
 
 class _Seen(eqx.Module):
-    """One tempered rollout without resampling: where it went and what residual is there."""
+    """A fresh rollout: where it went and what residual is there."""
 
     t: Float[Array, " n"]
     beta: Float[Array, " n"]
@@ -158,12 +158,10 @@ class _Seen(eqx.Module):
 
 
 @eqx.filter_jit
-def _look(sampler: Sampler, key: PRNGKeyArray) -> _Seen:
+def _looked_over(sampler: Sampler, key: PRNGKeyArray, run: Rollout) -> _Seen:
     joint = sampler.proposal.joint
-    times = jnp.linspace(0.0, 1.0, sampler.steps + 1)
-    run = rollout(jax.random.fold_in(key, 0), sampler.proposal, sampler.model, WALKERS, times)
     everywhere = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), locations_of(run, joint))
-    chosen = jax.random.randint(jax.random.fold_in(key, 1), (LOCATIONS,), 0, everywhere.t.size)
+    chosen = jax.random.randint(key, (LOCATIONS,), 0, everywhere.t.size)
     places: Location = jax.tree.map(lambda leaf: leaf[chosen], everywhere)
     divergence, no_key = ExactDivergence(), jax.random.key(0)
 
@@ -174,8 +172,7 @@ def _look(sampler: Sampler, key: PRNGKeyArray) -> _Seen:
     beta = jax.vmap(joint.beta)(run.last.xi)
     due = jnp.ones(())
     if joint.tempering is not None:
-        walls = joint.tempering.confinement
-        due = jnp.exp(walls.log_mass(joint.tempering.map.cold_edge) - walls.log_normaliser())
+        due = jnp.exp(joint.tempering.log_cold_share())
     return _Seen(
         places.t,
         places.beta,

@@ -1,5 +1,7 @@
 """Ladders of s: where the levels sit, and how they are moved so that each gap is equally hard."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,6 +32,7 @@ class Ladder(eqx.Module):
         share = jnp.linspace(0.0, 1.0, self.s.size)
         return self.onto(_at_shares(self.s, share, levels))
 
+    @eqx.filter_jit
     def onto(self, s: Float[Array, " other"]) -> "Ladder":
         """The steps carried over to other levels."""
         old, new = _stretched(self.s, self.s[1]), _stretched(s, self.s[1])
@@ -37,6 +40,7 @@ class Ladder(eqx.Module):
         return Ladder(s, jnp.exp(carry(jnp.log(self.step))))
 
 
+@jax.jit
 def equalise(s: Float[Array, " levels"], rejection: Float[Array, " levels-1"]) -> Float[Array, " levels"]:
     r"""The levels between which every swap would be rejected equally often.
 
@@ -73,6 +77,7 @@ def equal_distance(ladder: Ladder, overlap: Float[Array, " gaps"]) -> Ladder:
     return ladder.onto(_at_shares(ladder.s, share.astype(ladder.s.dtype), ladder.s.size))
 
 
+@partial(jax.jit, static_argnames="count")
 def _at_shares(s: Float[Array, " levels"], share: Float[Array, " levels"], count: int) -> Float[Array, " {count}"]:
     """`count` levels at equal shares, given each old level's share of the way."""
     wanted = jnp.linspace(0.0, 1.0, count)

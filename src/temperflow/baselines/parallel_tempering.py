@@ -230,13 +230,24 @@ def _adapted(tally: _Tally, ladder: Ladder) -> Ladder:
 
 
 def _harvest(tally: _Tally, ladder: Ladder, n: int, calls: int) -> tuple[Draws, TemperingInfo]:
+    """The last round as draws and what is told beside them."""
+    draws, acceptance, rejection, log_evidence = _gathered(tally, n, calls)
+    trips = int(jnp.sum(tally.passports.trips))
+    return draws, TemperingInfo(ladder, acceptance, rejection, trips, log_evidence)
+
+
+@eqx.filter_jit
+def _gathered(
+    tally: _Tally, n: int, calls: int
+) -> tuple[Draws, Float[Array, " gaps"], Float[Array, " gaps"], Float[Array, " replicas"]]:
     """Multiply the stepping stones and line up the draws, one of every replica in turn."""
     replicas, _, dim = tally.x.shape
-    sweeps = tally.sweeps.astype(ladder.s.dtype)
+    dtype = tally.stones.dtype
+    sweeps = tally.sweeps.astype(dtype)
     factors = tally.stones - jnp.log(sweeps)
     mean = jax.nn.logsumexp(factors, axis=0) - jnp.log(replicas)
     contributions = jnp.sum(jnp.exp(factors - mean[None, :]), axis=1)
-    spread = jnp.std(contributions, ddof=1) if replicas > 1 else jnp.asarray(jnp.inf, ladder.s.dtype)
+    spread = jnp.std(contributions, ddof=1) if replicas > 1 else jnp.asarray(jnp.inf, dtype)
     energy = tally.energy.T.reshape(-1)[:n]
     draws = Draws(
         jnp.swapaxes(tally.x, 0, 1).reshape(-1, dim)[:n],
@@ -247,11 +258,4 @@ def _harvest(tally: _Tally, ladder: Ladder, n: int, calls: int) -> tuple[Draws, 
         None,
         calls,
     )
-    info = TemperingInfo(
-        ladder,
-        tally.acceptance / sweeps,
-        tally.rejection / sweeps,
-        int(jnp.sum(tally.passports.trips)),
-        jnp.sum(factors, axis=1),
-    )
-    return draws, info
+    return draws, tally.acceptance / sweeps, tally.rejection / sweeps, jnp.sum(factors, axis=1)

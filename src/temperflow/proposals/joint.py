@@ -31,6 +31,11 @@ class Tempering(eqx.Module):
     map: TemperatureMap
     confinement: Confinement
 
+    @eqx.filter_jit
+    def log_cold_share(self) -> Float[Array, ""]:
+        r"""log of the share of walkers that are at temperature one where F is exact."""
+        return self.confinement.log_mass(self.map.cold_edge) - self.confinement.log_normaliser()
+
 
 class JointDensity(eqx.Module):
     r"""$H = U_t^b(x) - F_t(b) - \psi'(\xi) - \tfrac d2\log b + b|p|^2/2M_x + p_\xi^2/2M_\xi$, $b = \beta(\xi)$.

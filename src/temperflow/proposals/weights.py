@@ -1,26 +1,35 @@
-"""Arithmetic of log weights: means, effective sizes, resampling. All with the maximum removed first."""
+"""Arithmetic of log weights: means, effective sizes, resampling. All with the maximum removed first.
+
+Each is one program: called from the host, operation by operation, they would be a dozen to compile.
+"""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 
+@jax.jit
 def log_mean_exp(log_weight: Float[Array, " n"]) -> Float[Array, ""]:
     """log of the mean of e^{log_weight}; minus infinity when every weight is zero."""
     return jax.nn.logsumexp(log_weight) - jnp.log(log_weight.size)
 
 
+@jax.jit
 def normalised(log_weight: Float[Array, " n"]) -> Float[Array, " n"]:
     """Weights that sum to one. If every weight is zero they are equal: nothing is known."""
     shares = jnp.exp(log_weight - jax.nn.logsumexp(_finite_somewhere(log_weight)))
     return jnp.where(jnp.any(jnp.isfinite(log_weight)), shares, 1.0 / log_weight.size)
 
 
+@jax.jit
 def effective_sample_size(log_weight: Float[Array, " n"]) -> Float[Array, ""]:
     """(Σw)² / (n Σw²), a share in [1/n, 1] (MATH.md section 6)."""
     return 1.0 / (log_weight.size * jnp.sum(normalised(log_weight) ** 2))
 
 
+@jax.jit
 def log_mean_exp_error(log_weight: Float[Array, " n"]) -> Float[Array, ""]:
     """Standard error of `log_mean_exp` for independent weights, by the delta method."""
     n = log_weight.size
@@ -28,6 +37,7 @@ def log_mean_exp_error(log_weight: Float[Array, " n"]) -> Float[Array, ""]:
     return jnp.sqrt(relative_variance / (n - 1))
 
 
+@partial(jax.jit, static_argnames="count")
 def systematic_resample(key: PRNGKeyArray, log_weight: Float[Array, " n"], count: int) -> Int[Array, " count"]:
     """Indices of `count` draws, each i kept floor(count w_i) or one more time.
 

@@ -2,10 +2,11 @@
 
 from temperflow.sampling.draws import Draws
 from temperflow.sampling.flow import AdaptiveFlow, EulerFlow, Flow, RungeKuttaFlow
-from temperflow.sampling.sampler import METHODS, Method, Sampler
+from temperflow.sampling.sampler import METHODS, MOST_DRAWS, Method, Sampler
 
 __all__ = [
     "METHODS",
+    "MOST_DRAWS",
     "AdaptiveFlow",
     "Draws",
     "EulerFlow",

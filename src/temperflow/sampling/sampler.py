@@ -20,6 +20,8 @@ Method = Literal["flow", "anneal", "temper"]
 ROWS = 24_576
 # How far an inverse may miss, relative to the point, before its density counts as unknown.
 ROUND_TRIP = 1e-4
+# Draws of one seed: as far as their numbers count in 32 bits.
+MOST_DRAWS = 2**31 - ROWS
 METHODS: tuple[Method, ...] = ("flow", "anneal", "temper")
 
 
@@ -61,23 +63,35 @@ class Sampler(eqx.Module):
         one = jnp.ones(())
         return float(self.model.free_energy(one, one))
 
-    def sample(self, n: int, seed: int = 0, method: Method = "flow") -> Draws:
-        """`n` weighted draws; the same seed gives the same draws, and the first k do not depend on n (`flow`)."""
+    def sample(self, n: int, seed: int = 0, method: Method = "flow", first: int = 0) -> Draws:
+        """`n` weighted draws; the same seed gives the same draws.
+
+        Those of the flow are a sequence for each seed: the first k do not depend on n, up to
+        rounding, and a piece from the middle can be had alone. Annealing rounds n up to equal islands.
+
+        Args:
+            n: how many.
+            seed: of all randomness.
+            method: which of the three ways.
+            first: number of the first draw, counted from 0; `flow` only.
+        """
         if n < 1:
             raise ValueError(f"n is a positive number of draws; got {n}")
+        if first and method != "flow":
+            raise ValueError(f"only the flow's draws can be had from the middle; got method={method!r}, first={first}")
+        if not 0 <= first <= MOST_DRAWS - n:
+            raise ValueError(f"a seed has {MOST_DRAWS:,} draws; got first={first}, n={n}")
         key = jax.random.key(seed)
         match method:
             case "flow":
-                return self._draw_by_flow(key, n)
+                return self._draw_by_flow(key, n, first)
             case "anneal":
                 return self._draw_by_annealing(key, n, self.proposal.untempered())
             case "temper":
                 tempering = self.proposal.joint.tempering
                 if tempering is None:
                     raise ValueError("this sampler was trained without tempering; use method='anneal'")
-                walls = tempering.confinement
-                cold = jnp.exp(walls.log_mass(tempering.map.cold_edge) - walls.log_normaliser())
-                return self._draw_by_annealing(key, round(n / float(cold)), self.proposal)
+                return self._draw_by_annealing(key, round(n / math.exp(tempering.log_cold_share())), self.proposal)
         raise ValueError(f"method is one of {', '.join(METHODS)}; got {method!r}")
 
     def log_density(self, x: Float[Array, "n dim"]) -> Float[Array, " n"]:
@@ -87,8 +101,8 @@ class Sampler(eqx.Module):
         """
         return _density_at(self, x)
 
-    def _draw_by_flow(self, key: PRNGKeyArray, n: int) -> Draws:
-        x, log_proposal, log_density = _flow_draws(self, key, n)
+    def _draw_by_flow(self, key: PRNGKeyArray, n: int, first: int) -> Draws:
+        x, log_proposal, log_density = _flow_draws(self, key, n, jnp.asarray(first))
         log_weight = log_density - log_proposal
         # A draw that left the numbers behind has no weight, and counts as a draw.
         log_weight = jnp.where(jnp.isfinite(log_weight), log_weight, -jnp.inf)
@@ -133,7 +147,7 @@ def _annealed(sampler: Sampler, key: PRNGKeyArray, proposal: Proposal, islands: 
 
 @eqx.filter_jit
 def _flow_draws(
-    sampler: Sampler, key: PRNGKeyArray, n: int
+    sampler: Sampler, key: PRNGKeyArray, n: int, first: Int[Array, ""]
 ) -> tuple[Float[Array, "n dim"], Float[Array, " n"], Float[Array, " n"]]:
     """Points, log q and log density; one key a draw, in chunks that fit any memory."""
     continuum, target = sampler.proposal.joint.continuum, sampler.proposal.target
@@ -147,7 +161,7 @@ def _flow_draws(
         return end.x, _if_known(continuum.log_source(start) - end.log_det, end), density
 
     chunks, points = _chunks(n, continuum.dim)
-    drawn = jax.lax.map(draw, jnp.arange(chunks * points), batch_size=points)
+    drawn = jax.lax.map(draw, first + jnp.arange(chunks * points), batch_size=points)
     return jax.tree.map(lambda leaf: leaf[:n], drawn)
 
 

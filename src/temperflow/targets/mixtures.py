@@ -41,6 +41,7 @@ class GaussianMixture(eqx.Module):
         log_normaliser = x.size * (jnp.log(scale) + 0.5 * np.log(2 * np.pi).item())
         return jax.nn.logsumexp(jax.nn.log_softmax(log_shares) - log_normaliser - 0.5 * squares)
 
+    @eqx.filter_jit
     def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n dim"]:
         """`n` exact draws: a component, then its Gaussian."""
         choice_key, noise_key = jax.random.split(key)

@@ -76,7 +76,7 @@ def stations(shown: Plane, way: Values) -> str:
             axes.set_title(f"$t = {share:g}$")
             axes.set(xlabel="", ylabel="", xticks=[], yticks=[])
 
-    return picture(draw, "stations", width=9.2, height=2.2)
+    return picture(draw, "stations", width=9.2, height=2.1)
 
 
 def temperatures(before: Exploration, after: Exploration, joint: JointDensity) -> str:

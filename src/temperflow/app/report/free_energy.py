@@ -3,12 +3,14 @@
 import itertools
 from dataclasses import dataclass
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from temperflow.app.report.measure import Exploration, Values
+from temperflow.paths import Confinement
 from temperflow.proposals import JointDensity
 from temperflow.sampling import Sampler
 
@@ -42,8 +44,8 @@ def over_time(sampler: Sampler, seen: Exploration) -> Comparison:
     learned = _learned(sampler, seen.times, np.ones_like(seen.times))
     constant, edge = 0.0, np.inf
     if joint.tempering is not None:
-        walls, edge = joint.tempering.confinement, joint.tempering.map.cold_edge
-        constant = float(walls.log_normaliser() - walls.log_mass(edge))
+        edge = joint.tempering.map.cold_edge
+        constant = -float(joint.tempering.log_cold_share())
     cold_log_weight = np.where(np.abs(seen.xi) <= edge, seen.log_weight, -np.inf)
     found = [_log_mean(slice_) for slice_ in cold_log_weight]
     means, errors = np.array(found).T
@@ -57,21 +59,19 @@ def over_temperature(sampler: Sampler, seen: Exploration) -> Comparison | None:
     if joint.tempering is None:
         return None
     edges = _xi_edges(joint)
-    walls = joint.tempering.confinement
-    masses = np.array([float(jnp.exp(walls.log_mass(float(edge)))) for edge in edges])
-    masses = np.diff(np.concatenate([[0.0], masses]))
+    shares = _shares_within(joint.tempering.confinement, tuple(edges.tolist()))
+    shares = np.diff(np.concatenate([[0.0], np.asarray(shares, np.float64)]))
     inside = [0.0, *edges]
     middles = np.array([0.5 * (a + b) for a, b in itertools.pairwise(inside)])
     middles[0] = 0.0
-    beta = np.asarray(jax.vmap(joint.beta)(jnp.asarray(middles, jnp.float32)), np.float64)
+    beta = np.asarray(eqx.filter_jit(eqx.filter_vmap(joint.beta))(jnp.asarray(middles, jnp.float32)), np.float64)
     learned = _learned(sampler, np.ones_like(beta), beta)
     distance, log_weight = np.abs(seen.xi[-1]), seen.log_weight[-1]
-    total = float(walls.log_normaliser())
     estimates, errors = [], []
-    for low, high, mass in zip(inside[:-1], inside[1:], masses, strict=True):
+    for low, high, share in zip(inside[:-1], inside[1:], shares, strict=True):
         cell = (distance > low) & (distance <= high) if low > 0 else distance <= high
         mean, error = _log_mean(np.where(cell, log_weight, -np.inf))
-        estimates.append(mean + total - np.log(mass))
+        estimates.append(mean - np.log(share))
         errors.append(error)
     fine = np.linspace(beta.min(), 1.0, POINTS)
     line = np.stack([fine, _learned(sampler, np.ones_like(fine), fine)])
@@ -84,8 +84,14 @@ def _xi_edges(joint: JointDensity) -> NDArray[np.float64]:
     return np.linspace(cold, hot, TEMPERATURES)
 
 
+@eqx.filter_jit
+def _shares_within(walls: Confinement, edges: tuple[float, ...]) -> Float[Array, " edges"]:
+    r"""The share of $e^{\psi'}$ within each |ξ|."""
+    return jnp.exp(jnp.stack([walls.log_mass(edge) for edge in edges]) - walls.log_normaliser())
+
+
 def _learned(sampler: Sampler, t: Values, beta: Values) -> Values:
-    free_energy = jax.vmap(sampler.model.free_energy)
+    free_energy = eqx.filter_jit(eqx.filter_vmap(sampler.model.free_energy))
     return np.asarray(free_energy(jnp.asarray(t, jnp.float32), jnp.asarray(beta, jnp.float32)), np.float64)
 
 

@@ -10,8 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
 from temperflow.app.build import Built
+from temperflow.app.exploring import WALKERS, fresh_rollout
 from temperflow.models import Model
-from temperflow.proposals import Proposal, Rollout, rollout, target_calls
+from temperflow.proposals import Proposal, Rollout, target_calls
 from temperflow.sampling import Draws, RungeKuttaFlow, Sampler
 from temperflow.sampling.flow import SteppedFlow
 from temperflow.targets import Target
@@ -19,8 +20,7 @@ from temperflow.training import locations_of
 from temperflow.training.residual_map import residual_map
 
 Values = NDArray[np.float64]
-# Enough for a histogram and a map, little enough for a laptop.
-WALKERS = 768
+# Enough for a cloud of points, little enough for a laptop; as many as `temperflow evaluate` draws at a time.
 DRAWS = 2500
 PARTICLES = 400
 FRAMES = 61
@@ -100,9 +100,8 @@ def measure(built: Built, sampler: Sampler, target: Target, seed: int) -> Measur
     """
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), 0x7265706F), 4)
     draws = sampler.sample(DRAWS, seed=seed + 1)
-    walkers, steps = min(built.trainer.walkers, WALKERS), built.trainer.steps
-    run, after = explore(keys[0], sampler.proposal, sampler.model, walkers, steps)
-    _, before = explore(keys[0], built.trainer.proposal, built.model, walkers, steps)
+    run, after = explore(keys[0], sampler.proposal, sampler.model, WALKERS, sampler.steps)
+    _, before = explore(keys[0], built.trainer.proposal, built.model, WALKERS, sampler.steps)
     reference, exact, calls = _reference(keys[1], sampler, target, seed)
     return Measurements(
         draws,
@@ -120,16 +119,11 @@ def explore(
     key: PRNGKeyArray, proposal: Proposal, model: Model, walkers: int, steps: int
 ) -> tuple[Rollout, Exploration]:
     """A fresh rollout to t = 1 without resampling, and what the figures need of it."""
-    run = _rolled_out(key, proposal, model, walkers, steps)
+    run = fresh_rollout(key, proposal, model, walkers, steps)
     w = run.walkers
     beta = jax.vmap(jax.vmap(proposal.joint.beta))(w.xi)
     times, x, b, xi, a = (np.asarray(each, np.float64) for each in (run.times, w.x, beta, w.xi, w.log_weight))
     return run, Exploration(times, x, b, xi, a, target_calls(proposal, walkers, steps))
-
-
-@eqx.filter_jit
-def _rolled_out(key: PRNGKeyArray, proposal: Proposal, model: Model, walkers: int, steps: int) -> Rollout:
-    return rollout(key, proposal, model, walkers, jnp.linspace(0.0, 1.0, steps + 1))
 
 
 @eqx.filter_jit

@@ -18,11 +18,11 @@ _COMPARED = {
     "W2": "w2",
     "floor": "w2_floor",
     "modes": "modes",
-    "mode TV": "mode_tv",
-    "ELBO": "elbo",
-    "EUBO": "eubo",
     "ESS": "ess",
     "energy calls": "energy_calls",
+    "ELBO": "elbo",
+    "EUBO": "eubo",
+    "mode TV": "mode_tv",
     "seconds": "seconds",
 }
 
@@ -139,17 +139,18 @@ def _comparison(subject: Subject) -> str:
     if subject.comparison is None:
         return ""
     lines: list[dict[str, Any]] = subject.comparison["rows"]
-    head = "".join(f"<th>{title}</th>" for title in ("sampler", *_COMPARED, "log Z"))
+    head = "".join(f"<th>{title}</th>" for title in ("sampler", "log Z", *_COMPARED))
     body = "".join(
         f'<tr><td class="sampler">{html.escape(line["sampler"])}</td>'
+        f'<td class="number">{number(line["log_evidence"], line["log_evidence_error"])}</td>'
         + "".join(f'<td class="number">{number(line.get(name))}</td>' for name in _COMPARED.values())
-        + f'<td class="number">{number(line["log_evidence"], line["log_evidence_error"])}</td></tr>'
+        + "</tr>"
         for line in lines
     )
     note = (
         f"{subject.comparison['n']:,} draws of each, all from the same source, the others at their defaults. "
         "W2, modes and mode TV are of equally weighted draws; the floor is what exact draws score. "
-        "Energy calls of temperflow include its training, seconds do not."
+        "Energy calls of temperflow include its training; its seconds do not. Seconds include compiling what was new."
     )
     table = _scrolling(f"<tr>{head}</tr>{body}")
     return section("Beside other samplers", f'<p class="note">{note}</p>{table}')

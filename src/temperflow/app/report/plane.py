@@ -1,11 +1,13 @@
 """The plane that draws are shown in: which two coordinates, what extent, and the target behind them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
+from scipy.ndimage import label
 
 from temperflow.app.report.measure import Measurements, Values
 from temperflow.app.report.style import FAINT
@@ -15,6 +17,8 @@ GRID = 320
 # Nats under the highest point: where one, two and three standard deviations of a round mode end.
 DEPTHS = (4.5, 2.0, 0.5)
 MASSES = (0.99, 0.9, 0.5)
+# Cells of the grid that an outline should hold on average, besides the outermost: some five points across.
+LEAST_AREA = 150
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,19 @@ def _density(target: Target, low: Values, high: Values) -> tuple[Values, tuple[f
     top = np.max(values[np.isfinite(values)], initial=-np.inf)
     if not np.isfinite(top):
         return values, ()
-    return np.maximum(np.nan_to_num(values, nan=-np.inf), top - 50.0), tuple(top - depth for depth in DEPTHS)
+    values = np.maximum(np.nan_to_num(values, nan=-np.inf), top - 50.0)
+    return values, _legible(values, tuple(top - depth for depth in DEPTHS))
+
+
+def _legible(values: Values, levels: tuple[float, ...]) -> tuple[float, ...]:
+    """The lowest level, and those above it whose outlines are more than a blot."""
+    kept = [levels[0]]
+    for level in levels[1:]:
+        above = values > level
+        islands: Any = label(above)
+        if above.sum() >= LEAST_AREA * max(islands[1], 1):
+            kept.append(level)
+    return tuple(kept)
 
 
 def _histogram(x: Values, low: Values, high: Values) -> tuple[Values, tuple[float, ...]]:
