@@ -287,7 +287,7 @@ def test_seeds_side_by_side_are_single_runs_to_rounding():
 def test_classical_rows_spend_what_they_may_and_their_pilots(untrained, spent):
     config = tiny.untrained().rows[0].config
     allowed = classical.training_calls(config, targets.get("gmm40"), None)
-    assert allowed == 1200 * 16 * (1 + 2 * 4)
+    assert allowed == 1200 * build(config, targets.get("gmm40"), None).trainer.calls_per_epoch
     assert len(spent) == 4  # two samplers, two seeds
     for record in document(untrained, "ctds")["records"]:
         assert record["evaluation_calls"] == 0
