@@ -97,6 +97,8 @@ def fit(
         raise UsageError(got=got, expected=expected, todo=todo) from error
     if not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise UsageError(got=f"seed={seed!r}", expected="a whole number in [0, 2^31)", todo="choose another seed")
+    if tensorboard:
+        TensorBoard.writer()
     found, origin = resolve(target, dim)
     looked = preflight(found, _source_scale(settled, found))
     settings = Settings(settled, origin, seed, looked.fingerprint)
