@@ -154,6 +154,7 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
         t.averaging,
         config.temperature.bias_rate,
         jnp.inf if t.weight_limit is None else t.weight_limit,
+        t.followers,
     )
     return Built(trainer, model, config)
 

@@ -46,11 +46,11 @@ class PathConfig(Section):
     """How the target enters: s = t, exponentially, or at constant thermodynamic speed as a pilot measured it."""
     rate: float = 8.0
     """k of the exponential schedule."""
-    start: float = 0.35
+    start: float = 0.2
     """Time at which the target begins to matter; on an exponential schedule it does not enter before."""
     widen: bool = True
     """Whether the source grows to the domain's size on the way."""
-    widened: float = 0.4
+    widened: float = 0.25
     """Time at which it has."""
     scale: float | None = None
     """The domain's size R; left out, a pilot run measures it."""
@@ -148,8 +148,10 @@ class TrainingConfig(Section):
     """Updates an epoch."""
     batch: int = 512
     """Locations an update."""
-    walkers: int = 512
+    walkers: int = 384
     """Particles a rollout."""
+    followers: int = 128
+    """As many more that follow the control alone, to where the flow's own draws are led astray."""
     steps: int = 100
     """Time steps a rollout."""
     memory: int = 4
@@ -158,7 +160,7 @@ class TrainingConfig(Section):
     """Effective share of walkers under which a rollout resamples; 0 is never."""
     optimiser: Literal["adam", "muon"] = "adam"
     """What turns gradients into updates."""
-    learning_rate: float = 2e-3
+    learning_rate: float = 1e-2
     """Its highest value."""
     warmup: float = 0.01
     """Share of training over which it rises."""
@@ -170,7 +172,7 @@ class TrainingConfig(Section):
     """Weigh locations by their path weights (the paper's Jarzynski variant)."""
     weight_limit: float | None = None
     """Largest log weight that counts in full there; left out, none is cut."""
-    robust: float | None = None
+    robust: float | None = 3.0
     """Residual beyond which the loss grows linearly; left out, the plain square."""
     probes: int | None = None
     """Hutchinson probes for the divergence (1 or 2); left out, exact up to 16 dimensions."""

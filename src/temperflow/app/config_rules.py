@@ -44,6 +44,7 @@ def rules(config: Config) -> list[tuple[str, Any, bool, str]]:
         "proposal.xi_damping": p.xi_damping,
         "proposal.adjusted_moves": p.adjusted_moves,
         "temperature.bias_rate": w.bias_rate,
+        "training.followers": t.followers,
         "network.position_spread": n.position_spread,
         "network.time_spread": n.time_spread,
         "network.temperature_spread": n.temperature_spread,

@@ -130,7 +130,7 @@ class Loop:
 
     def _first_in_trouble(self, done: list[Epoch], skipped: int) -> tuple[Epoch, str] | None:
         trainer = self.trainer
-        locations = trainer.walkers * (trainer.steps + 1)
+        locations = trainer.locations_per_epoch
         for epoch in done:
             missed, dropped = int(epoch.shown["skipped"]) - skipped, int(epoch.shown["dropped"])
             if not epoch.finite:

@@ -68,6 +68,7 @@ _PAPER = Config(
         iterations=100,
         batch=6250,
         walkers=2500,
+        followers=0,
         steps=250,
         memory=1,
         resample_below=0.0,
@@ -94,7 +95,9 @@ _RECIPES: dict[str, Config] = {
     "quick": Config(),
     "ctds": Config(
         network=NetworkConfig(width=256),
-        training=TrainingConfig(epochs=300, iterations=100, batch=4096, walkers=2048),
+        training=TrainingConfig(
+            epochs=300, iterations=100, batch=8192, walkers=1536, followers=512, learning_rate=7e-3
+        ),
     ),
     "paper/baseline": _paper("transport", False),
     "paper/nets-od": _paper("overdamped", False),

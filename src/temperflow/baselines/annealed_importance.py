@@ -22,6 +22,12 @@ class AnnealingInfo(eqx.Module):
         ladder: the levels and steps it ran with.
         acceptance: mean acceptance probability at each level above the source.
         ess: effective share of the weights after each level: where it falls, more levels are due.
+
+    >>> ladder = Ladder(jnp.array([0.0, 0.25, 0.5, 1.0]), jnp.ones((3, 2)))
+    >>> info = AnnealingInfo(ladder, acceptance=jnp.array([0.8, 0.7, 0.7]), ess=jnp.array([0.9, 0.8, 0.1]))
+    >>> worst = int(jnp.argmin(jnp.diff(info.ess))) + 1
+    >>> info.ladder.s[worst : worst + 2].tolist()  # the gap in which the weights are lost
+    [0.5, 1.0]
     """
 
     ladder: Ladder

@@ -27,6 +27,14 @@ class TemperingInfo(eqx.Module):
         round_trips: journeys source, target, source that ended, in all replicas together. Each
             brings the target a place it did not itself find; few of them, few modes.
         log_evidence: log Z of each replica alone.
+
+    >>> import math
+    >>> ladder = Ladder(jnp.array([0.0, 0.25, 1.0]), jnp.ones((2, 3)))
+    >>> shares = jnp.array([0.7, 0.7])
+    >>> info = TemperingInfo(ladder, shares, jnp.array([0.9, 0.6]), round_trips=12, log_evidence=jnp.zeros(4))
+    >>> barrier = float(jnp.sum(info.rejection))
+    >>> math.ceil(2 * barrier + 1), info.ladder.s.size  # levels that would serve, levels there are
+    (4, 3)
     """
 
     ladder: Ladder

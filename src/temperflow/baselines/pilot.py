@@ -33,6 +33,15 @@ class Survey(eqx.Module):
         log_evidences: $\log Z$ from each of them.
         scales: root mean square of a coordinate from each of them.
         settled: whether the last two doublings brought nothing; if not, the domain may be larger.
+
+    >>> import numpy as np
+    >>> from temperflow.paths import Adapted
+    >>> ladder = Ladder(jnp.array([0.0, 0.01, 0.1, 1.0]), jnp.ones((3, 2)))
+    >>> zeros = jnp.zeros(3)
+    >>> found = Survey(jnp.array(3.0), ladder, jnp.array(0.0), jnp.array(0.1), zeros, zeros, zeros, settled=True)
+    >>> schedule = Adapted.of_levels(np.asarray(found.ladder.s))  # at constant thermodynamic speed
+    >>> [round(float(schedule(jnp.array(k / 3))), 3) for k in range(4)]
+    [0.0, 0.01, 0.1, 1.0]
     """
 
     scale: Float[Array, ""]

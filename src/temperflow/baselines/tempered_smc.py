@@ -26,6 +26,14 @@ class SmcInfo(eqx.Module):
         log_evidence: log Z of each island.
         finished: whether the ladder reached 1 by itself; if not, the last gap was forced, which
             leaves the weights right but may leave few of them.
+
+    >>> ladder = Ladder(jnp.array([0.0, 0.25, 1.0]), jnp.ones((2, 3)))
+    >>> shares = jnp.array([0.7, 0.7])
+    >>> info = SmcInfo(ladder, shares, shares, jnp.array([0.0, 1.0]), jnp.log(jnp.array([1.0, 3.0])), finished=True)
+    >>> round(float(log_mean_exp(info.log_evidence)), 3)  # log 2: islands are averaged by Z, not by log Z
+    0.693
+    >>> round(float(log_mean_exp_error(info.log_evidence)), 3)  # by their scatter
+    0.5
     """
 
     ladder: Ladder

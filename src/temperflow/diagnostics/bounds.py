@@ -11,7 +11,13 @@ LogWeights = Float[Array | np.ndarray, " n"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its standard error, for independent draws."""
+    """A number and its standard error, for independent draws.
+
+    >>> import math
+    >>> one, other = Estimate(1.9, 0.3), Estimate(2.6, 0.4)
+    >>> abs(one.value - other.value) < 2 * math.hypot(one.error, other.error)  # they agree
+    True
+    """
 
     value: float
     error: float

@@ -23,6 +23,12 @@ class Coverage:
             exact draws of modes of unequal shares stay below (`coverage_floor` says where).
         mode_tv: total variation $\frac12\sum_m |\hat p_m - s_m|$; draws that are not finite
             belong to no mode and count as lost.
+
+    >>> import jax.numpy as jnp
+    >>> two = Modes(jnp.array([[-1.0], [1.0]]), jnp.array([0.5, 0.5]))
+    >>> found = coverage(two, jnp.array([[-0.9], [-1.2], [-1.1], [-1.0]]))
+    >>> found.modes, found.entropic == 0.0, found.mode_tv  # one of two, as uneven as can be, half the mass misplaced
+    (1.0, True, 0.5)
     """
 
     modes: float

@@ -41,6 +41,14 @@ class Metrics:
         energy_calls: target evaluations that the draws cost, all trials together.
         n: draws in a trial.
         trials: how many trials.
+
+    >>> import numpy as np
+    >>> rounds = Rounds(np.zeros((2, 50, 1)), np.full((2, 50), 1.5), None, None, None, -1.4, energy_calls=100)
+    >>> found = summarise(rounds, Target(lambda x: -(x[0] ** 2), dim=1))
+    >>> found.elbo, found.log_evidence, found.ess  # equal weights: the bound is tight
+    (1.5, 1.5, 1.0)
+    >>> found.w2 is None, found.to_dict()["trials"]  # no exact draws, no distance
+    (True, 2)
     """
 
     w2: float | None

@@ -25,6 +25,15 @@ class Network(eqx.Module):
         position: features of x, or None for a function that ignores it; likewise
         time: features of t and
         temperature: features of β.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.models import FourierFeatures
+    >>> position = FourierFeatures(jax.random.key(0), dim=2, count=4, spread=0.1, raw_scale=10.0)
+    >>> network = Network(jax.random.key(1), outputs=3, width=8, depth=2, position=position)
+    >>> t, x, beta = jnp.array(0.5), jnp.array([1.0, 2.0]), jnp.array(1.0)
+    >>> _, jacobian = network.value_and_jacobian(t, x, beta)
+    >>> bool(jnp.allclose(jacobian, jax.jacfwd(lambda x: network(t, x, beta))(x), atol=1e-5))
+    True
     """
 
     position: FourierFeatures | None
@@ -162,6 +171,16 @@ class FreeEnergy(eqx.Module):
 
     Args:
         network: sees t and, for a tempered sampler, β; one output.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.models import FourierFeatures
+    >>> time = FourierFeatures(jax.random.key(0), dim=1, count=4, spread=1.0, raw_scale=1.0)
+    >>> free_energy = FreeEnergy(Network(jax.random.key(1), outputs=1, width=8, depth=2, time=time))
+    >>> t, beta = jnp.array(0.3), jnp.array(1.0)
+    >>> bool(free_energy(jnp.array(0.0), beta) == 0.0)  # whatever the network
+    True
+    >>> bool(jnp.isclose(free_energy.rate(t, beta), jax.grad(free_energy)(t, beta), atol=1e-5))
+    True
     """
 
     network: Network
@@ -182,6 +201,18 @@ class LearnedPotential(eqx.Module):
 
     Args:
         network: sees x and t; one output.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.models import FourierFeatures
+    >>> from temperflow.paths import Cached, Continuum, Identity
+    >>> position = FourierFeatures(jax.random.key(0), dim=2, count=4, spread=0.1, raw_scale=10.0)
+    >>> potential = LearnedPotential(Network(jax.random.key(1), outputs=1, width=8, depth=2, position=position))
+    >>> path, x, one = Continuum(2, 1.0, Identity()), jnp.array([1.0, 2.0]), jnp.array(1.0)
+    >>> cached = Cached(jnp.array(3.0), jnp.zeros(2))
+    >>> with_it = [path.energy(t, one, x, cached, potential) for t in jnp.array([0.0, 0.5, 1.0])]
+    >>> without = [path.energy(t, one, x, cached) for t in jnp.array([0.0, 0.5, 1.0])]
+    >>> [bool(a == b) for a, b in zip(with_it, without)]  # it bends the path and leaves both ends alone
+    [True, False, True]
     """
 
     network: Network
@@ -197,6 +228,16 @@ class Model(eqx.Module):
         control: $\\mu$.
         free_energy: $F$.
         potential: $U^\\theta$; None for a fixed path.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.models import FourierFeatures
+    >>> keys = jax.random.split(jax.random.key(0), 4)
+    >>> position, time = FourierFeatures(keys[0], 2, 8, 0.1, 10.0), FourierFeatures(keys[1], 1, 4, 1.0, 1.0)
+    >>> control = Control(Network(keys[2], 2, 16, 2, position, time), output_scale=20.0)
+    >>> model = Model(control, FreeEnergy(Network(keys[3], 1, 8, 1, time=time)), potential=None)
+    >>> t, x, beta = jnp.array(0.5), jnp.zeros(2), jnp.array(1.0)
+    >>> model.control(t, x, beta).shape, model.free_energy(t, beta).shape  # a velocity, and a number for all x
+    ((2,), ())
     """
 
     control: Control

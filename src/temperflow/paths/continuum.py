@@ -45,6 +45,12 @@ class Widening(eqx.Module):
     Args:
         scale: $R$, the size of the domain.
         schedule: $w$.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Identity
+    >>> half_way = Widening(scale=4.0, schedule=Identity()).log_growth(jnp.array(0.5), source_scale=1.0)
+    >>> round(float(jnp.exp(half_way)), 4)  # the geometric mean of the two widths
+    2.0
     """
 
     scale: float

@@ -22,6 +22,11 @@ class Rates(eqx.Module):
         damping: $\epsilon_x$.
         xi_scale: $\gamma_\xi$.
         xi_damping: $\epsilon_\xi$.
+
+    >>> import math
+    >>> rates, step, mass = Rates(scale=50.0, damping=2.0), 0.004, 1.0
+    >>> round(math.exp(-rates.scale * rates.damping * step / mass), 2)  # what a cold momentum keeps over a step
+    0.67
     """
 
     scale: float = 50.0

@@ -14,6 +14,14 @@ class Walker(eqx.Module):
 
     `status` counts the steps at which an energy or a coordinate was not finite. Such a walker
     stays where it last was, with weight zero, until resampling replaces it.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.paths import Cached
+    >>> zero = jnp.zeros(())
+    >>> walker = Walker(jnp.zeros(2), jnp.array([3.0, 4.0]), zero, zero, Cached(zero, jnp.zeros(2)), zero, jnp.array(0))
+    >>> crowd = jax.tree.map(lambda leaf: jnp.stack([leaf] * 5), walker)  # many are one with a leading axis
+    >>> crowd.x.shape, crowd.log_weight.shape
+    ((5, 2), (5,))
     """
 
     x: Float[Array, " dim"]
@@ -26,7 +34,20 @@ class Walker(eqx.Module):
 
 
 class Tempering(eqx.Module):
-    """What makes temperature a coordinate: the map β(ξ) and the confinement of ξ."""
+    r"""What makes temperature a coordinate: the map β(ξ) and the confinement of ξ.
+
+    Args:
+        map: $\beta(\xi)$.
+        confinement: $\psi'(\xi)$.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Confinement, TemperatureMap
+    >>> heat = Tempering(TemperatureMap(0.2, 0.25, 1.9), Confinement(edge=2.0, sharpness=10.0, bias=jnp.zeros(9)))
+    >>> walls = heat.confinement
+    >>> cold = jnp.exp(walls.log_mass(heat.map.cold_edge) - walls.log_normaliser())
+    >>> round(float(cold), 3)  # the share of cold walkers, 0.5 of 4 + sqrt(pi / 10)
+    0.11
+    """
 
     map: TemperatureMap
     confinement: Confinement
@@ -50,6 +71,16 @@ class JointDensity(eqx.Module):
         xi_mass: $M_\xi$.
         paper_normaliser: leave out $-\tfrac d2\log b$, as the paper does; the dynamics and the
             weights then favour hot states by $b^{-d/2}$. For its reproduction only.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.paths import Confinement, Continuum, Identity, TemperatureMap
+    >>> walls = Confinement(edge=2.0, sharpness=10.0, bias=jnp.zeros(9))
+    >>> joint = JointDensity(Continuum(2, 1.0, Identity()), Tempering(TemperatureMap(0.2, 0.25, 1.9), walls))
+    >>> xi = jnp.array([0.1, 1.95])
+    >>> [round(float(beta), 3) for beta in jax.vmap(joint.beta)(xi)]
+    [1.0, 0.2]
+    >>> joint.cold_log_weight(jnp.zeros(2), xi).tolist()  # only the cold one is a draw
+    [0.0, -inf]
     """
 
     continuum: Continuum

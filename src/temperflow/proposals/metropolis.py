@@ -20,8 +20,17 @@ class MetropolisAdjusted(Proposal):
 
     Args:
         proposal: the dynamics to follow.
-        step: standard deviation of the move at temperature one; it grows as $\beta^{-1/2}$.
+        step_size: standard deviation of the move at temperature one; it grows as $\beta^{-1/2}$.
         moves: how many after each step; one target call each.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import Transport
+    >>> target = Target(lambda x: -jnp.sum(x**2), dim=2)
+    >>> transport = Transport(JointDensity(Continuum(2, 1.0, Identity()), tempering=None), target)
+    >>> adjusted = MetropolisAdjusted(proposal=transport, step_size=0.3, moves=2)
+    >>> transport.calls_per_step, adjusted.calls_per_step
+    (1, 3)
     """
 
     proposal: Proposal

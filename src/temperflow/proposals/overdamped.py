@@ -22,6 +22,19 @@ class Transport(Proposal):
         joint: an untempered joint density.
         target: supplies $(U_1, \nabla U_1)$.
         exact_weights: False integrates the work in time as the paper does, with a bias of order h.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from temperflow.paths import Confinement, Continuum, Identity, TemperatureMap
+    >>> from temperflow.proposals import Tempering
+    >>> target, path = Target(lambda x: -jnp.sum(x**2), dim=2), Continuum(2, 1.0, Identity())
+    >>> walker = Transport(JointDensity(path, tempering=None), target).init(jax.random.key(0))
+    >>> bool(jnp.isclose(walker.cached.energy, jnp.sum(walker.x**2)))  # its only target call so far
+    True
+    >>> heat = Tempering(TemperatureMap(0.2, 0.25, 1.9), Confinement(2.0, 10.0, jnp.zeros(9)))
+    >>> Transport(JointDensity(path, heat), target)
+    Traceback (most recent call last):
+        ...
+    ValueError: this proposal lives at temperature one; got a tempered joint density, which only Langevin can move in
     """
 
     joint: JointDensity
@@ -68,6 +81,14 @@ class Overdamped(Proposal):
         target: supplies $(U_1, \nabla U_1)$.
         diffusion: $\epsilon$.
         exact_weights: False integrates the work in time as the paper does, with a bias of order h.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import target_calls
+    >>> target = Target(lambda x: -jnp.sum(x**2), dim=2)
+    >>> proposal = Overdamped(JointDensity(Continuum(2, 1.0, Identity()), tempering=None), target, diffusion=1.0)
+    >>> target_calls(proposal, count=100, steps=20)  # the gradient of one step's end serves the next
+    2100
     """
 
     joint: JointDensity

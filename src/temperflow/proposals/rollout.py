@@ -23,6 +23,23 @@ class Rollout(eqx.Module):
         walkers: every walker at every recorded time, before any resampling at that time.
         log_resampled: log of the mean weight that resampling had moved out before each slice.
         resampled: how many times the population was resampled.
+
+    >>> import jax, jax.numpy as jnp, math
+    >>> from temperflow.models import Control, FourierFeatures, FreeEnergy, Network
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import JointDensity, Transport
+    >>> from temperflow.targets import Target
+    >>> time = FourierFeatures(jax.random.key(0), dim=1, count=2, spread=1.0, raw_scale=1.0)
+    >>> position = FourierFeatures(jax.random.key(3), dim=1, count=0, spread=1.0, raw_scale=1.0)
+    >>> still = Control(Network(jax.random.key(1), 1, 4, 1, position), output_scale=0.0)
+    >>> model = Model(still, FreeEnergy(Network(jax.random.key(2), 1, 4, 1, time=time)), potential=None)
+    >>> target = Target(lambda x: -jnp.sum(x**2), dim=1, log_evidence=0.5 * math.log(math.pi))
+    >>> proposal = Transport(JointDensity(Continuum(1, 1.0, Identity()), tempering=None), target)
+    >>> run = rollout(jax.random.key(3), proposal, model, 400, jnp.linspace(0.0, 1.0, 4))
+    >>> run.walkers.x.shape  # four times, 400 walkers
+    (4, 400, 1)
+    >>> bool(abs(run.log_evidence(proposal, model) - target.log_evidence) < 0.1)  # with no control at all
+    True
     """
 
     times: Float[Array, " slices"]

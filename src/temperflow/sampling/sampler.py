@@ -43,6 +43,25 @@ class Sampler(eqx.Module):
         steps: time steps of an annealed run.
         islands: independent populations of an annealed run; their scatter is the evidence's error.
         resample_below: effective share under which a population resamples.
+
+    >>> import jax, jax.numpy as jnp, math
+    >>> from temperflow.models import Control, FourierFeatures, FreeEnergy, Network
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import JointDensity, Transport
+    >>> from temperflow.sampling import EulerFlow
+    >>> from temperflow.targets import Target
+    >>> time = FourierFeatures(jax.random.key(0), dim=1, count=2, spread=1.0, raw_scale=1.0)
+    >>> position = FourierFeatures(jax.random.key(3), dim=2, count=0, spread=1.0, raw_scale=1.0)
+    >>> untrained = Control(Network(jax.random.key(1), 2, 4, 1, position, time), output_scale=1.0)
+    >>> model = Model(untrained, FreeEnergy(Network(jax.random.key(2), 1, 4, 1, time=time)), potential=None)
+    >>> target = Target(lambda x: -0.5 * jnp.sum(x**2), dim=2, log_evidence=math.log(2 * math.pi))
+    >>> proposal = Transport(JointDensity(Continuum(2, 1.0, Identity()), tempering=None), target)
+    >>> sampler = Sampler(model, proposal, EulerFlow(4))
+    >>> draws = sampler.sample(1000, seed=0)
+    >>> bool(abs(draws.log_evidence - target.log_evidence) < 5 * draws.log_evidence_error)  # weights put it right
+    True
+    >>> bool(jnp.allclose(sampler.log_density(draws.x), draws.log_proposal, atol=1e-4))  # there and back
+    True
     """
 
     model: Model

@@ -16,6 +16,11 @@ class Modes(eqx.Module):
 
     A draw belongs to the mode whose centre is nearest. Only diagnostics look at this; nothing
     that trains, adapts or selects may.
+
+    >>> import jax.numpy as jnp
+    >>> modes = Modes(centres=jnp.array([[-2.0], [2.0]]), shares=jnp.array([0.3, 0.7]))
+    >>> modes.assign(jnp.array([[-0.1], [0.1], [50.0]])).tolist()
+    [0, 1, 1]
     """
 
     centres: Float[Array, "modes dim"]

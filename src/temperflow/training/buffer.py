@@ -17,6 +17,14 @@ class Location(eqx.Module):
     that is not to be used: one where the energy, its gradient or the walker was not finite.
     There `valid` is false and every stored number is a harmless zero, so nothing downstream can
     turn it into a NaN gradient.
+
+    >>> import jax.numpy as jnp
+    >>> from temperflow.paths import Cached
+    >>> seen = Cached(energy=jnp.array([2.0, jnp.inf]), gradient=jnp.array([[1.0], [jnp.nan]]))
+    >>> pair, valid = jnp.ones(2), jnp.array([True, False])
+    >>> places = masked(Location(t=pair, x=jnp.array([[3.0], [9.0]]), beta=pair, cached=seen, weight=pair, valid=valid))
+    >>> places.x.tolist(), places.cached.energy.tolist(), places.weight.tolist()
+    ([[3.0], [0.0]], [2.0, 0.0], [1.0, 0.0])
     """
 
     t: Float[Array, "*batch"]
@@ -73,6 +81,16 @@ class Buffer(eqx.Module):
     Args:
         locations: the stored locations.
         filled: how many rollouts have ever been stored.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> buffer = Buffer.empty(rollouts=2, slices=3, walkers=4, dim=1)
+    >>> blank = jax.tree.map(lambda leaf: leaf[0], buffer.locations)
+    >>> for epoch in (1.0, 2.0, 3.0):
+    ...     buffer = buffer.push(eqx.tree_at(lambda places: places.t, blank, jnp.full((3, 4), epoch)))
+    >>> sorted(set(buffer.locations.t.ravel().tolist()))  # room for two: the first has gone
+    [2.0, 3.0]
+    >>> buffer.sample(jax.random.key(0), 5).x.shape
+    (5, 1)
     """
 
     locations: Location

@@ -41,6 +41,20 @@ class Loss(eqx.Module):
         robust: beyond residuals of this size the loss grows linearly,
             $\rho = 2\delta^2(\sqrt{1 + r^2/\delta^2} - 1)$; None is the plain square. It needs
             an exact divergence: a product of two estimates may be negative.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp
+    >>> from temperflow.models import Control, ExactDivergence, FourierFeatures, FreeEnergy, Network
+    >>> from temperflow.paths import Cached, Identity
+    >>> raw = FourierFeatures(jax.random.key(0), dim=1, count=0, spread=1.0, raw_scale=1.0)
+    >>> control = Control(Network(jax.random.key(1), 1, 4, 1, position=raw), output_scale=1.0)
+    >>> model = Model(control, FreeEnergy(Network(jax.random.key(2), 1, 4, 1, time=raw)), potential=None)
+    >>> silent = jax.tree.map(lambda leaf: 0.0 * leaf if eqx.is_array(leaf) else leaf, model)
+    >>> x, some = jnp.array([[-1.0], [0.5], [2.0]]), jnp.ones(3)
+    >>> normal = Cached(0.5 * x[:, 0] ** 2 + 0.5 * jnp.log(2.0 * jnp.pi), x)  # the source itself as the target
+    >>> places = Location(0.5 * some, x, some, normal, some, jnp.array([True] * 3))
+    >>> path, loss, key = Continuum(1, 1.0, Identity()), Loss(ExactDivergence()), jax.random.key(3)
+    >>> [bool(loss(key, each, places, path)[0] < 1e-10) for each in (silent, model)]  # to stand still is right there
+    [True, False]
     """
 
     divergence: Divergence

@@ -9,7 +9,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from temperflow.models import Model
-from temperflow.proposals import Proposal, rollout, target_calls, time_grid
+from temperflow.proposals import Proposal, Transport, rollout, target_calls, time_grid
 from temperflow.proposals.weights import effective_sample_size
 from temperflow.training.bias import flattened
 from temperflow.training.buffer import Buffer, Location, locations_of
@@ -17,7 +17,7 @@ from temperflow.training.curriculum import Curriculum
 from temperflow.training.flat import flat
 from temperflow.training.loss import Loss
 
-ROLLOUT, BATCH = 0, 1  # what a key drawn within an epoch is for
+ROLLOUT, BATCH, FOLLOWERS = 0, 1, 2  # what a key drawn within an epoch is for
 
 
 class TrainState(eqx.Module):
@@ -34,6 +34,27 @@ class TrainState(eqx.Module):
         iteration: updates tried.
         skipped: updates not made because they would not have been finite.
         patience: factor on the learning rate; halved when a run is rolled back.
+
+    >>> import equinox as eqx, jax, jax.numpy as jnp, optax
+    >>> from temperflow.models import Control, ExactDivergence, FourierFeatures, FreeEnergy, Network
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import JointDensity, Transport
+    >>> from temperflow.targets import Target
+    >>> time = FourierFeatures(jax.random.key(0), dim=1, count=2, spread=1.0, raw_scale=1.0)
+    >>> position = FourierFeatures(jax.random.key(3), dim=2, count=0, spread=1.0, raw_scale=1.0)
+    >>> control = Control(Network(jax.random.key(1), 2, 4, 1, position, time), output_scale=1.0)
+    >>> model = Model(control, FreeEnergy(Network(jax.random.key(2), 1, 4, 1, time=time)), potential=None)
+    >>> target = Target(lambda x: -jnp.sum(x**2), dim=2)
+    >>> proposal = Transport(JointDensity(Continuum(2, 1.0, Identity()), tempering=None), target)
+    >>> trainer = Trainer(
+    ...     proposal, Loss(ExactDivergence()), optax.adam(1e-3), Curriculum(),
+    ...     walkers=8, steps=4, memory=3, iterations=100, batch=16,
+    ... )
+    >>> state = trainer.start(model, seed=0)
+    >>> bool(eqx.tree_equal(state.model, state.average)), int(state.epoch), int(state.skipped)
+    (True, 0, 0)
+    >>> state.buffer.locations.x.shape  # room for three rollouts of five slices of eight walkers
+    (3, 5, 8, 2)
     """
 
     model: Model
@@ -49,7 +70,31 @@ class TrainState(eqx.Module):
 
 
 class EpochInfo(eqx.Module):
-    """What an epoch showed. Residuals are the averaged parameters'; loss and norm are over its updates."""
+    """What an epoch showed. Residuals are the averaged parameters'; loss and norm are over its updates.
+
+    Args:
+        loss: mean over the updates.
+        residual: root mean square at 1024 stored locations or a batch, whichever is more.
+        residual_tail: that of which a hundredth are beyond.
+        gradient_norm: mean over the updates, before any clipping.
+        horizon: how far in time the rollout went.
+        ess: effective share of its path weights.
+        log_evidence: log Z by them, where the horizon is 1.
+        free_energy: $F(1, 1)$, the network's own belief about $-\\log Z$.
+        cold_share: share of its walkers that ended at temperature one.
+        hot_share: the same at the hottest.
+        resampled: how many times it resampled.
+        dropped: locations that were not finite.
+        skipped: updates not made so far, in all epochs.
+
+    >>> import jax.numpy as jnp
+    >>> numbers = dict.fromkeys(("loss", "residual", "residual_tail", "gradient_norm", "cold_share", "hot_share"), 0.1)
+    >>> numbers |= {"horizon": 1.0, "ess": 0.8, "log_evidence": 2.03, "free_energy": -2.0}
+    >>> counts = dict.fromkeys(("resampled", "dropped", "skipped"), jnp.array(0))
+    >>> info = EpochInfo(**{name: jnp.array(value) for name, value in numbers.items()}, **counts)
+    >>> bool(abs(info.log_evidence + info.free_energy) < 0.1)  # the walkers and the network agree on log Z
+    True
+    """
 
     loss: Float[Array, ""]
     residual: Float[Array, ""]
@@ -83,6 +128,27 @@ class Trainer(eqx.Module):
         averaging: decay of the parameters' moving average, per update.
         bias_rate: how fast ψ' learns to flatten the marginal of ξ; 0 keeps it as it is.
         weight_limit: log weights beyond it count as it in a weighted loss.
+        followers: particles a rollout that follow the averaged control alone, at temperature one.
+            Langevin noise brings every other walker back to where the mass is; a draw of the flow
+            that is led astray stays there, and without followers no residual is ever seen at such places.
+
+    >>> import jax, jax.numpy as jnp, optax
+    >>> from temperflow.models import Control, ExactDivergence, FourierFeatures, FreeEnergy, Network
+    >>> from temperflow.paths import Continuum, Identity
+    >>> from temperflow.proposals import JointDensity, Transport
+    >>> from temperflow.targets import Target
+    >>> time = FourierFeatures(jax.random.key(0), dim=1, count=2, spread=1.0, raw_scale=1.0)
+    >>> position = FourierFeatures(jax.random.key(3), dim=2, count=0, spread=1.0, raw_scale=1.0)
+    >>> control = Control(Network(jax.random.key(1), 2, 4, 1, position, time), output_scale=1.0)
+    >>> model = Model(control, FreeEnergy(Network(jax.random.key(2), 1, 4, 1, time=time)), potential=None)
+    >>> target = Target(lambda x: -jnp.sum(x**2), dim=2)
+    >>> proposal = Transport(JointDensity(Continuum(2, 1.0, Identity()), tempering=None), target)
+    >>> trainer = Trainer(
+    ...     proposal, Loss(ExactDivergence()), optax.adam(1e-3), Curriculum(),
+    ...     walkers=8, steps=4, memory=3, iterations=100, batch=16,
+    ... )
+    >>> trainer.calls_per_epoch  # 8 walkers, at their start and after each of 4 steps; none for the 100 updates
+    40
     """
 
     proposal: Proposal
@@ -98,6 +164,7 @@ class Trainer(eqx.Module):
     averaging: float = eqx.field(static=True, default=0.999)
     bias_rate: float = eqx.field(static=True, default=0.0)
     weight_limit: float = eqx.field(static=True, default=jnp.inf)
+    followers: int = eqx.field(static=True, default=0)
 
     def start(self, model: Model, seed: int | Int[Array, ""]) -> TrainState:
         """The state before the first epoch."""
@@ -107,7 +174,7 @@ class Trainer(eqx.Module):
             _copied(model),
             _copied(model),
             self.optimiser.init(flat(model)[0]),
-            Buffer.empty(self.memory, self.steps + 1, self.walkers, self.proposal.joint.continuum.dim),
+            Buffer.empty(self.memory, self.steps + 1, self.walkers + self.followers, self.proposal.joint.continuum.dim),
             jnp.zeros(2) if tempering is None else jnp.copy(tempering.confinement.bias),
             jnp.array(seed),
             jnp.array(0),
@@ -120,7 +187,7 @@ class Trainer(eqx.Module):
         """One rollout and `iterations` updates. Makes `calls_per_epoch` target calls, all in the rollout."""
         key = jax.random.fold_in(jax.random.key(state.seed), state.epoch)
         horizon = self.curriculum(state.iteration)
-        state, seen = self._explore(jax.random.fold_in(key, ROLLOUT), state, horizon)
+        state, seen = self._explore(key, state, horizon)
         state, learned = self._learn(jax.random.fold_in(key, BATCH), state)
         state = eqx.tree_at(lambda s: s.epoch, state, state.epoch + 1)
         one = jnp.ones(())
@@ -136,7 +203,13 @@ class Trainer(eqx.Module):
     @property
     def calls_per_epoch(self) -> int:
         """Target evaluations, exactly."""
-        return target_calls(self.proposal, self.walkers, self.steps)
+        own = target_calls(self.proposal, self.walkers, self.steps)
+        return own + target_calls(self._led, self.followers, self.steps)
+
+    @property
+    def locations_per_epoch(self) -> int:
+        """How many an epoch stores, usable or not."""
+        return (self.walkers + self.followers) * (self.steps + 1)
 
     def proposal_at(self, state: TrainState) -> Proposal:
         """The proposal with the bias that the state has learned."""
@@ -144,14 +217,23 @@ class Trainer(eqx.Module):
             return self.proposal
         return self.proposal.with_bias(state.bias)
 
+    @property
+    def _led(self) -> Transport:
+        """What followers do: the flow's own steps."""
+        return Transport(self.proposal.untempered().joint, self.proposal.target)
+
     def _explore(
         self, key: PRNGKeyArray, state: TrainState, horizon: Float[Array, ""]
     ) -> tuple[TrainState, dict[str, Array]]:
-        for_grid, for_walkers = jax.random.split(key)
+        for_grid, for_walkers = jax.random.split(jax.random.fold_in(key, ROLLOUT))
         proposal, joint = self.proposal_at(state), self.proposal.joint
         times = time_grid(self.steps, horizon, 1.0 - jax.random.uniform(for_grid))
         run = rollout(for_walkers, proposal, state.model, self.walkers, times, self.resample_below)
         locations = locations_of(run, joint, self.weight_limit)
+        if self.followers:
+            led = rollout(jax.random.fold_in(key, FOLLOWERS), self._led, state.average, self.followers, times)
+            apart = locations_of(led, self._led.joint, self.weight_limit)
+            locations = jax.tree.map(lambda own, other: jnp.concatenate([own, other], axis=1), locations, apart)
         last = run.last
         beta = jax.vmap(joint.beta)(last.xi)
         hottest = 1.0 if joint.tempering is None else joint.tempering.map.hottest

@@ -129,7 +129,7 @@ def _run(
 def _note_trouble(standing: Standing, ensemble: Ensemble, look: Look, epoch: int) -> None:
     """What the loop of a single run would have gone back for."""
     trainer = ensemble.trainer
-    locations = trainer.walkers * (trainer.steps + 1)
+    locations = trainer.locations_per_epoch
     for index, seed in enumerate(map(str, ensemble.seeds)):
         skipped, dropped = int(look.info["skipped"][index]), int(look.info["dropped"][index])
         missed = skipped - standing.skipped.get(seed, 0)
@@ -185,7 +185,7 @@ def _is_none(leaf: Any) -> bool:
 def _told(batch: Batch, ensemble: Ensemble, states: TrainState, standing: Standing) -> dict[str, Any]:
     """What is known about the training of a batch, plain and finite: of all seeds, and of each."""
     epoch, trainer, survey = int(states.epoch[0]), ensemble.trainer, batch.survey
-    locations = trainer.walkers * (trainer.steps + 1)
+    locations = trainer.locations_per_epoch
     each = {}
     for index, seed in enumerate(map(str, ensemble.seeds)):
         trouble = standing.trouble.get(seed)
