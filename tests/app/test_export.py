@@ -104,6 +104,12 @@ def test_a_changed_digit_would_be_seen(sampler, tmp_path):
     assert not same_bits(read_csv(out)[0], columns_of(sampler.sample(N, seed=7)))
 
 
+def test_hardly_a_draw_is_made_for_nothing(sampler, tmp_path):
+    """The last chunk is drawn whole and cut, so chunks are equal: 7 of 143, not 6 of 166 and one of 4."""
+    told = export(sampler, N, tmp_path / "draws.npz", chunk=166)
+    assert N <= told["energy_calls"] <= N + 7
+
+
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("chunk", [100, 384, 999])
 def test_many_pieces_are_one(sampler, tmp_path, ending, chunk):

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -122,7 +124,7 @@ def survey_of(config: Config, target: Target, seed: int) -> Survey:
     return Survey(float(found.scale), tuple(float(s) for s in found.ladder.s), calls)
 
 
-def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) -> Built:
+def build(config: Config, target: Target, survey: Survey | None, seed: int = 0, *, shapes_only: bool = False) -> Built:
     """Trainer, initial parameters and the way to a sampler.
 
     Args:
@@ -130,6 +132,8 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
         target: what to sample.
         survey: the pilot's findings; needed if `needs_survey(config)`.
         seed: of the initial parameters.
+        shapes_only: leave their values out, for whoever has others to put in their place: to draw
+            them takes seconds.
     """
     scale = config.path.scale or (survey.scale if survey is not None else _source_scale(config, target))
     joint = _joint(config, target, scale, survey)
@@ -139,7 +143,8 @@ def build(config: Config, target: Target, survey: Survey | None, seed: int = 0) 
     else:
         divergence = HutchinsonDivergence(t.probes or 2)
     robust = t.robust if isinstance(divergence, ExactDivergence) else None
-    model = _model(jax.random.key(seed), config, joint.continuum, scale)
+    make = partial(_model, jax.random.key(seed), config, joint.continuum, scale)
+    model = eqx.filter_eval_shape(make) if shapes_only else make()
     trainer = Trainer(
         _proposal(config, target, joint),
         Loss(divergence, t.weighted, robust),

@@ -98,7 +98,7 @@ def export(
         out: the file; its ending decides the format.
         seed: of all randomness.
         method: as in `Sampler.sample`.
-        chunk: draws at once.
+        chunk: most draws at once.
         each: told how many have been written.
     """
     if n < 1:
@@ -124,6 +124,8 @@ def export(
         wrong = "a directory" if out.is_dir() else "in a directory that is not there"
         raise UsageError(got=f"{out}, {wrong}", expected="a file in an existing directory", todo="check the path")
     size = chunk or (CHUNK if method == "flow" else ANNEALED_CHUNK)
+    if method == "flow":
+        size = -(-n // -(-n // size))  # equal chunks, for the last one is drawn whole
     temporary = out.with_name(f".{out.stem}.tmp{out.suffix}")
     summary = Summary()
     with explained(out):

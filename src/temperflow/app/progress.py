@@ -120,6 +120,11 @@ class TensorBoard:
     """
 
     def __init__(self, directory: Path):
+        self._writer = TensorBoard.writer()(str(directory))
+
+    @staticmethod
+    def writer() -> Any:
+        """What makes its files; to be asked for before a run begins, since it may not be installed."""
         try:
             from tensorboardX import SummaryWriter  # pyright: ignore[reportMissingImports]
         except ImportError as error:
@@ -128,7 +133,7 @@ class TensorBoard:
                 expected="the extra to be installed",
                 todo="pip install 'temperflow[tensorboard]'",
             ) from error
-        self._writer = SummaryWriter(str(directory))
+        return SummaryWriter
 
     def __call__(self, event: Event) -> None:
         if event["kind"] == "epoch":

@@ -97,6 +97,8 @@ def fit(
         raise UsageError(got=got, expected=expected, todo=todo) from error
     if not isinstance(seed, int) or not 0 <= seed < 2**31:
         raise UsageError(got=f"seed={seed!r}", expected="a whole number in [0, 2^31)", todo="choose another seed")
+    if tensorboard:
+        TensorBoard.writer()
     found, origin = resolve(target, dim)
     looked = preflight(found, _source_scale(settled, found))
     settings = Settings(settled, origin, seed, looked.fingerprint)
@@ -149,7 +151,7 @@ def load(directory: str | Path, target: Target | None = None) -> Sampler:
     found = rebuild(settings.target, place.path) if target is None else target
     if settings.target.kind != "name":
         _require_same(settings, fingerprint(found, _source_scale(settings.config, found)), place)
-    built = build(settings.config, found, place.survey(), settings.seed)
+    built = build(settings.config, found, place.survey(), settings.seed, shapes_only=True)
     return shipped.from_bytes(content, built, settings.seed)
 
 
@@ -165,7 +167,7 @@ def _carried_out(
     with EventLog(directory.events, readers) as log:
         if not directory.finished or not _shipped_is_sound(directory, log):
             train(directory, settings, target, looked, log, checkpoint_every, notify)
-        built = build(settings.config, target, directory.survey(), settings.seed)
+        built = build(settings.config, target, directory.survey(), settings.seed, shapes_only=True)
         sampler = shipped.from_bytes(directory.sampler_bytes(), built, settings.seed)
     return Run(directory.path, sampler, target, settings.config, settings.seed)
 
