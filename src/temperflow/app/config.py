@@ -144,7 +144,7 @@ class TrainingConfig(Section):
 
     epochs: int = 200
     """Rollouts, each followed by updates."""
-    iterations: int = 40
+    iterations: int = 60
     """Updates an epoch."""
     batch: int = 512
     """Locations an update."""
