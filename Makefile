@@ -35,6 +35,10 @@ format: .venv/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# How fast, beside the machine's own rates and beside peers. PyTorch's rows come where torch is installed.
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.speed --short --json benchmarks/results/speed-cpu.json
+
 # The site, into site/; a warning is an error (mkdocs.yml).
 docs: .venv/docs
 	$(BIN)/mkdocs build

@@ -1,7 +1,6 @@
 """What this machine can do at best: matrix products and copies, measured in the same run."""
 
 import platform
-import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import jax
 
 from benchmarks.speed.clock import steady
+from temperflow.app.reproduce.session import commit
 
 PACKAGES = ("temperflow", "jax", "jaxlib", "equinox", "optax", "numpy", "torch")
 
@@ -59,7 +59,7 @@ def facts() -> dict[str, Any]:
         "device": f"{device.device_kind} x{jax.device_count()}" if on_gpu() else _processor(),
         "backend": jax.default_backend(),
         "versions": {"python": platform.python_version(), **_versions()},
-        "commit": _commit(),
+        "commit": commit(),
         "command": " ".join(["python -m benchmarks.speed", *sys.argv[1:]]),
     }
 
@@ -78,13 +78,3 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _commit() -> str:
-    """The commit, marked where the library's own files differ from it."""
-    try:
-        head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-        changed = subprocess.run(["git", "status", "--porcelain", "src"], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
