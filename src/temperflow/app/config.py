@@ -144,14 +144,14 @@ class TrainingConfig(Section):
 
     epochs: int = 200
     """Rollouts, each followed by updates."""
-    iterations: int = 40
+    iterations: int = 60
     """Updates an epoch."""
     batch: int = 512
     """Locations an update."""
     walkers: int = 384
     """Particles a rollout."""
     followers: int = 128
-    """As many more that follow the control alone, to where the flow's own draws are led astray."""
+    """As many more that follow the control alone, half onwards from the source and half back from the target."""
     steps: int = 100
     """Time steps a rollout."""
     memory: int = 4

@@ -74,8 +74,12 @@ def rollout(
     count: int,
     times: Float[Array, " slices"],
     resample_below: float = 0.0,
+    start: Walker | None = None,
 ) -> Rollout:
     """Run `count` walkers through `times`, resampling when the effective share falls below a threshold.
+
+    They begin at `start`, by default at exact draws of the proposal's own. A proposal without
+    noise runs as well through times that fall, from a start at the later end.
 
     Keys are `fold_in(key, step, walker)`, so a walker's noise does not depend on how many
     others there are. Everything is in full float32: TF32 must not touch weights.
@@ -103,7 +107,8 @@ def rollout(
         return (walkers, moved_out, resampled), recorded
 
     with jax.default_matmul_precision("float32"):
-        start = jax.vmap(proposal.init)(keys_at(jnp.asarray(0)))
+        if start is None:
+            start = jax.vmap(proposal.init)(keys_at(jnp.asarray(0)))
         zero = jnp.zeros(())
         steps = jnp.arange(1, times.size)
         (_, _, resampled), (walkers, moved_out) = jax.lax.scan(

@@ -9,8 +9,8 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from temperflow.models import Model
-from temperflow.proposals import Proposal, Transport, rollout, target_calls, time_grid
-from temperflow.proposals.weights import effective_sample_size
+from temperflow.proposals import Proposal, Transport, Walker, rollout, target_calls, time_grid
+from temperflow.proposals.weights import effective_sample_size, systematic_resample
 from temperflow.training.bias import flattened
 from temperflow.training.buffer import Buffer, Location, locations_of
 from temperflow.training.curriculum import Curriculum
@@ -128,9 +128,11 @@ class Trainer(eqx.Module):
         averaging: decay of the parameters' moving average, per update.
         bias_rate: how fast ψ' learns to flatten the marginal of ξ; 0 keeps it as it is.
         weight_limit: log weights beyond it count as it in a weighted loss.
-        followers: particles a rollout that follow the averaged control alone, at temperature one.
-            Langevin noise brings every other walker back to where the mass is; a draw of the flow
-            that is led astray stays there, and without followers no residual is ever seen at such places.
+        followers: particles a rollout that follow the averaged control alone, at temperature one,
+            half of them forwards from the source and half backwards from where cold walkers ended.
+            Noise brings every other walker back to where the mass is. A draw of the flow that is led
+            astray stays there, and mass that no draw reaches flows back to where no walker goes:
+            without followers no residual is ever seen at either.
 
     >>> import jax, jax.numpy as jnp, optax
     >>> from temperflow.models import Control, ExactDivergence, FourierFeatures, FreeEnergy, Network
@@ -203,8 +205,9 @@ class Trainer(eqx.Module):
     @property
     def calls_per_epoch(self) -> int:
         """Target evaluations, exactly."""
-        own = target_calls(self.proposal, self.walkers, self.steps)
-        return own + target_calls(self._led, self.followers, self.steps)
+        # Followers that go back start where the target's value is known.
+        led = target_calls(self._led, self.followers, self.steps) - self.followers // 2
+        return target_calls(self.proposal, self.walkers, self.steps) + led
 
     @property
     def locations_per_epoch(self) -> int:
@@ -222,6 +225,21 @@ class Trainer(eqx.Module):
         """What followers do: the flow's own steps."""
         return Transport(self.proposal.untempered().joint, self.proposal.target)
 
+    def _follow(self, key: PRNGKeyArray, last: Walker, model: Model, times: Float[Array, " slices"]) -> Location:
+        """Where the flow alone leads: half the followers from the source on, half back from cold walkers' ends."""
+        for_way, for_choice = jax.random.split(key)
+        back = self.followers // 2
+        cold = self.proposal.joint.cold_log_weight(last.log_weight, last.xi)
+        chosen = systematic_resample(for_choice, jnp.where(jnp.isfinite(cold), 0.0, -jnp.inf), back)
+        ends = jax.tree.map(lambda leaf: leaf[chosen], last)
+        ends = eqx.tree_at(lambda w: w.log_weight, ends, jnp.zeros(back))
+        ways = [
+            rollout(for_way, self._led, model, self.followers - back, times),
+            rollout(for_way, self._led, model, back, times[::-1], start=ends),
+        ]
+        each = [locations_of(way, self._led.joint, self.weight_limit) for way in ways]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves, axis=1), *each)
+
     def _explore(
         self, key: PRNGKeyArray, state: TrainState, horizon: Float[Array, ""]
     ) -> tuple[TrainState, dict[str, Array]]:
@@ -231,8 +249,7 @@ class Trainer(eqx.Module):
         run = rollout(for_walkers, proposal, state.model, self.walkers, times, self.resample_below)
         locations = locations_of(run, joint, self.weight_limit)
         if self.followers:
-            led = rollout(jax.random.fold_in(key, FOLLOWERS), self._led, state.average, self.followers, times)
-            apart = locations_of(led, self._led.joint, self.weight_limit)
+            apart = self._follow(jax.random.fold_in(key, FOLLOWERS), run.last, state.average, times)
             locations = jax.tree.map(lambda own, other: jnp.concatenate([own, other], axis=1), locations, apart)
         last = run.last
         beta = jax.vmap(joint.beta)(last.xi)

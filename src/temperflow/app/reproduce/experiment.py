@@ -128,6 +128,15 @@ def _measure(batch: Batch, session: Session) -> None:
             batch.write(figures_file(seed), to_json({"figures": found}))
 
 
+def _progress(batch: Batch) -> str:
+    """How far the making of a batch has come."""
+    if batch.epoch:
+        return f"trained for {batch.epoch} of {batch.row.config.training.epochs} epochs"
+    # Samplers without training make one seed after the other.
+    done = [seed for seed in batch.seeds if batch.drawn(seed)]
+    return f"seed {', '.join(map(str, done))} is done" if done else "not begun"
+
+
 def _lacking(batch: Batch) -> str | None:
     """What of a batch is not there yet."""
     open_seeds = [seed for seed in batch.seeds if not (batch.made and batch.measured(seed))]
@@ -135,6 +144,5 @@ def _lacking(batch: Batch) -> str | None:
         return None
     name = f"{batch.row.name} on {batch.row.target}, seeds {', '.join(map(str, open_seeds))}"
     if not batch.made:
-        done = f"trained for {batch.epoch} of {batch.row.config.training.epochs} epochs" if batch.epoch else "not begun"
-        return f"{name}: {done}"
+        return f"{name}: {_progress(batch)}"
     return f"{name}: not {'measured' if all(map(batch.drawn, open_seeds)) else 'drawn from'}"

@@ -166,7 +166,7 @@ def _together(sound: list[dict[str, Any]], name: str, spread: str | None) -> dic
     }
 
 
-def _known(sound: list[dict[str, Any]], name: str) -> list[float] | None:
+def _known(sound: list[dict[str, Any]], name: str) -> list[float | int] | None:
     """The figure of every seed; None where there are no seeds, or one without it."""
     values = [record[name] for record in sound if record.get(name) is not None]
     return values if values and len(values) == len(sound) else None
