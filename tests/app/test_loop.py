@@ -44,7 +44,7 @@ class Scripted(Stepper):
 def real(tiny):
     """A trainer with ten walkers, nine steps and twenty updates, and its first state."""
     built, _, _ = tiny
-    trainer = replace(built.trainer, walkers=10, steps=9, iterations=20)
+    trainer = replace(built.trainer, walkers=10, steps=9, iterations=20, followers=0)
     return trainer, trainer.start(built.model, 0)
 
 

@@ -41,7 +41,7 @@ WRITTEN = {
         **dict.fromkeys(("w2", "w2_spread", "w2_floor", "w2_floor_spread", "elbo", "elbo_error", "eubo"), 0.5),
         **dict.fromkeys(("eubo_error", "ess", "ess_error", "ess_forward", "ess_forward_error", "khat"), 0.2),
         **dict.fromkeys(("mode_tv", "mode_tv_spread", "mode_tv_floor", "entropic", "free_energy"), 0.1),
-        **{"log_evidence": -0.01, "log_evidence_error": 0.02, "log_evidence_known": 0.0},
+        **{"log_evidence": -0.00281, "log_evidence_error": 0.00602, "log_evidence_known": 0.0},
         **{"modes": 9.0, "modes_worst": 9, "energy_calls": 7500, "n": 2500, "trials": 3},
     },
     COMPARISON: {
@@ -108,6 +108,8 @@ def test_nothing_is_wider_than_the_page(chromium, page, way):
     chromium.open(page.as_uri(), **WAYS[way])
     chromium.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert chromium.run(OVERFLOW) <= 0
+    boxes = "[...document.querySelectorAll('.tile, .verdict, figure')]"
+    assert chromium.run(f"{boxes}.every((each) => each.scrollWidth <= each.clientWidth)")
     chromium.run("document.body.insertAdjacentHTML('beforeend', '<div style=\"width: 2000px\">wide</div>')")
     assert chromium.run(OVERFLOW) > 0  # and it would be seen
 
@@ -124,6 +126,19 @@ def test_the_verdict_comes_first(chromium, page, way):
     # Whole within what one sees without scrolling.
     height = WAYS[way].get("height", 900)
     assert chromium.run("document.querySelector('.verdict').getBoundingClientRect().bottom") < height
+
+
+def test_a_good_verdict_is_short(page, tmp_path):
+    shutil.copytree(page.parent, tmp_path / "run")
+    good = [{**finding, "level": "trusted"} for finding in FINDINGS]
+    verdict = {"verdict": "trusted", "reasons": good, "findings": good}
+    RunDirectory(tmp_path / "run").write(VERDICT, to_json(verdict))
+    text = write(tmp_path / "run").read_text(encoding="utf-8")
+    said = re.search(r'<section class="verdict good">.*?</section>', text, re.DOTALL)[0]
+    assert re.findall("<li>(.*?)</li>", said) == [
+        "nothing in 3 findings speaks against the draws, used with their weights"
+    ]
+    assert all(html.escape(finding["text"]) in said for finding in good)
 
 
 SIZES = """[...document.querySelectorAll('svg, img, canvas')].filter((each) => each.checkVisibility()).map((each) => {
@@ -168,9 +183,9 @@ def test_the_slider_moves_the_particles(chromium, page):
     at_start, half_way, at_end = (moved(chromium, place) for place in (0, 500, 1000))
     assert [each["text"] for each in (at_start, half_way, at_end)] == ["t = 0.00", "t = 0.50", "t = 1.00"]
     assert at_end == before
-    # They cover each other more at the narrow source.
-    assert at_start["count"] < 0.9 * at_end["count"]
-    assert half_way not in (at_start, at_end)
+    drawn = {each["count"] for each in (at_start, half_way, at_end)}
+    assert len(drawn) == 3
+    assert min(drawn) > 1000
 
 
 def test_a_slider_without_its_listener_would_be_noticed(chromium, page, tmp_path):

@@ -65,7 +65,7 @@ def show_metrics(m: dict[str, Any]) -> None:
     bound = "log Z" if m["log_evidence_known"] is None else known
     rows = [
         ("W2", _with(m, "w2", "w2_spread"), _with(m, "w2_floor", "w2_floor_spread"), "floor: two exact samples"),
-        ("ELBO", _with(m, "elbo", "elbo_error"), f"≤ {bound}", "of the flow's exact density"),
+        ("ELBO", _with(m, "elbo", "elbo_error"), f"≤ {bound}", "by the flow's density"),
         ("EUBO", _with(m, "eubo", "eubo_error"), f"≥ {bound}", "a missed mode shows here"),
         ("log Z", _with(m, "log_evidence", "log_evidence_error"), known, "by the flow's weights"),
         ("-F(1, 1)", _number(None if m["free_energy"] is None else -m["free_energy"]), known, "as learned"),

@@ -80,10 +80,10 @@ def _verdict(subject: Subject) -> str:
     elif verdict is None:
         word, reasons = "not judged yet", ["temperflow evaluate writes a verdict with its reasons"]
     else:
-        word, reasons = (
-            str(verdict["verdict"]),
-            [f"{reason['name']}: {reason['text']}" for reason in verdict["reasons"]],
-        )
+        word = str(verdict["verdict"])
+        reasons = [f"{reason['name']}: {reason['text']}" for reason in verdict["reasons"]]
+        if word == "trusted":  # its reasons are all there are: they unfold below
+            reasons = [f"nothing in {len(reasons)} findings speaks against the draws, used with their weights"]
         mood = _MOODS.get(word, "")
     items = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
     said = f"<strong>{html.escape(word)}</strong><ul>{items}</ul>{_findings(verdict)}"

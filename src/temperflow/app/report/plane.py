@@ -58,7 +58,7 @@ def plane(target: Target, seen: Measurements) -> Plane:
     """
     x = np.asarray(seen.draws.x, np.float64)
     x = x[np.all(np.isfinite(x), axis=1)]
-    shown = x if seen.reference is None else np.concatenate([x, seen.reference])
+    shown = np.concatenate([x, _elsewhere(target, seen)])
     pair = (0, min(1, target.dim - 1)) if target.dim <= 2 else most_structured(shown)
     low, high = _extent(shown[:, list(pair)])
     if target.dim == 2:
@@ -68,6 +68,16 @@ def plane(target: Target, seen: Measurements) -> Plane:
     height, levels = _histogram(seen.reference[:, list(pair)], low, high)
     kind = "exact draws of the target" if seen.reference_is_exact else "annealed, weighted draws"
     return Plane(pair, low, high, height, levels, f"{kind}; half, nine tenths and 99 % of them")
+
+
+def _elsewhere(target: Target, seen: Measurements) -> Values:
+    """Points to make room for beside the flow's draws: a mode that they miss should be seen to be missed."""
+    if seen.reference is not None:
+        return seen.reference
+    if target.sample is not None:
+        return np.asarray(target.sample(jax.random.key(0), len(seen.draws.x)), np.float64)
+    last = seen.after.x[-1][seen.after.beta[-1] == 1.0]
+    return last[np.all(np.isfinite(last), axis=1)]
 
 
 def most_structured(x: Values) -> tuple[int, int]:
