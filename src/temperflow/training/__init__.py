@@ -4,7 +4,8 @@ from temperflow.training.bias import flattened
 from temperflow.training.buffer import Buffer, Location, locations_of
 from temperflow.training.curriculum import Curriculum
 from temperflow.training.loss import Loss, residuals
-from temperflow.training.trainer import EpochInfo, Trainer, TrainState
+from temperflow.training.state import EpochInfo, TrainState
+from temperflow.training.trainer import Trainer
 
 __all__ = [
     "Buffer",
