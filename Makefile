@@ -21,10 +21,10 @@ demo: .venv/installed
 	touch $@
 
 test: .venv/ready lint
-	$(BIN)/pytest -n 2 --dist loadfile -m 'not slow'
+	$(BIN)/pytest -n 2 -m 'not slow'
 
 test-all: .venv/ready lint
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2
 
 lint: .venv/ready
 	$(BIN)/ruff check .
