@@ -110,11 +110,13 @@ def _module(path: Path) -> ModuleType:
 
 @contextmanager
 def _importable(folder: Path) -> Iterator[None]:
-    """As when Python runs a script: the modules beside it come first."""
+    """As when Python runs a script: the modules beside it come first, and nothing compiled is left beside it."""
     sys.path.insert(0, str(folder))
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield
     finally:
+        sys.dont_write_bytecode = before
         sys.path.remove(str(folder))
 
 
