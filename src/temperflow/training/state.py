@@ -29,6 +29,7 @@ class TrainState(eqx.Module):
     >>> from temperflow.paths import Continuum, Identity
     >>> from temperflow.proposals import JointDensity, Transport
     >>> from temperflow.targets import Target
+    >>> from temperflow.training import Curriculum, Loss, Trainer
     >>> time = FourierFeatures(jax.random.key(0), dim=1, count=2, spread=1.0, raw_scale=1.0)
     >>> position = FourierFeatures(jax.random.key(3), dim=2, count=0, spread=1.0, raw_scale=1.0)
     >>> control = Control(Network(jax.random.key(1), 2, 4, 1, position, time), output_scale=1.0)
